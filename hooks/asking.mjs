@@ -5,7 +5,7 @@ const LIMIT = 15000 // the engine ends by itself within five seconds
 export async function ask($, asked, script = 'engine', timeoutMs = LIMIT) {
   const event = {
     ...asked, session_id: await $.session.id(), transcript_path: (await $.session.info()).transcriptPath,
-    screen: (await $.session.surfaces()).includes('terminal'),
+    screen: (await $.session.surfaces()).includes('terminal'), window: (await $.session.usage()).context.window,
   }
   const run = await $.process.run(['sh', `${$.plugin.root}/hooks/${script}`, '--module', event.transcript_path ?? ''], {
     env: await $.process.hookEnv(), stdin: JSON.stringify(event), timeoutMs,

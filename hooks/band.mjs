@@ -10,23 +10,25 @@ export function forget($) {
   $.ui.invalidate('ui.render')
 }
 
-export async function measure($, tokens, window) {
-  const id = await $.session.id()
-  if (filled.id !== id) filled = { id, look: LOOK }
-  else if (tokens < filled.from) filled = { id, look: filled.from, line: filled.line }
+export async function measure($, known) {
+  const id = await $.session.id(), { context } = await $.session.usage()
+  const tokens = known ?? context.tokens, of = context.window // of the model, which may become another one
+  if (!tokens) return {}
+  if (filled.id !== id || filled.of !== of) filled = { id, of, look: LOOK }
+  else if (tokens < filled.from) filled = { id, of, look: filled.from, line: filled.line }
   const now = filled
   now.tokens = tokens
-  if (tokens >= now.look) now.answered = learn($, now, window)
+  if (tokens >= now.look) now.answered = learn($, now)
   await now.answered // as well where it was asked at the start, and the turn ended first
   $.ui.invalidate('ui.render')
   return now // `asks`: the per cent from which on the engine has a question; `line`: what is to be done from where on
 }
 
-async function learn($, now, window) {
+async function learn($, now) {
   const { look: before, tokens } = now
   now.look = Infinity // asked once
   try {
-    const { look = Infinity, ...more } = await ask($, { command: 'band', tokens, window })
+    const { look = Infinity, ...more } = await ask($, { command: 'band', tokens })
     Object.assign(now, more, { look })
   } catch (error) { // the engine failed, or came too late on a busy machine: the next turn asks again
     now.look = before

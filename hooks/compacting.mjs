@@ -52,8 +52,8 @@ export async function trim($, reply) {
 
 const REST = 5 // turns, as the engine counts them, too
 let rested = {} // of the session whose turns end: how many did since the last try, and from where on another one is worth it
-export async function keepBelow($, line, tokens) {
-  const id = await $.session.id()
+export async function keepBelow($, now) {
+  const id = await $.session.id(), { line, tokens } = now
   if (rested.id !== id) rested = { id, turns: REST, from: 0 }
   const isDue = ++rested.turns >= REST && line && tokens >= Math.max(line.from, rested.from)
   if (!isDue || (await $.prompt.read()).text) return // who writes is not disturbed: the next turn asks again

@@ -52,11 +52,6 @@ const offer = async ($, told) => {
   else refused.delete(id)
 }
 
-const rest = async $ => { // a turn was answered
-  const { tokens, window } = (await $.session.usage()).context
-  if (tokens) await keepBelow($, (await measure($, tokens, window)).line, tokens)
-}
-
 const tell = ($, e, next) => ({ text: next.error.message, isTextDisplayOnly: true })
 const leave = ($, e, next) => next(e) // to the classic hook, which has its own answer
 
@@ -82,8 +77,7 @@ export function register(on) {
   on('ui.render', { component: 'AbovePrompt' }, drawBand).catch(leave)
   on('ui.focus', { component: 'Pane' }, ($, e, next) => move($, e, next)).catch(leave)
   on('session.measure', ($, e, next) => {
-    const { tokens, window } = e.context
-    if (tokens) $.clock.after(0, async () => propose($, e.context.percent ?? 0, (await measure($, tokens, window)).asks))
+    $.clock.after(0, async () => propose($, e.context.percent ?? 0, (await measure($)).asks))
     return next(e)
   }).catch(leave)
   on('session.compact', ($, e, next) => compact($, e, next)).catch(leave)
@@ -91,7 +85,7 @@ export function register(on) {
     const tokens = e.context_tokens
     forget($)
     closeCard($)
-    if (tokens) $.clock.after(0, async () => measure($, tokens, (await $.session.usage()).context.window))
+    if (tokens) $.clock.after(0, () => measure($, tokens))
     if (e.source === 'startup') await look($) // before the classic hook, which else says what is asked here
     return next(e)
   }).catch(leave)
@@ -100,9 +94,13 @@ export function register(on) {
     if (!e.agentId) {
       tellOf($)
       closeCard($, Date.now() - e.durationMs)
-      if (e.reason === 'answer') $.clock.after(0, () => quietly($, () => rest($))) // not from inside: the turn would wait
+      if (e.reason === 'answer') $.clock.after(0, () => quietly($, async () => keepBelow($, await measure($)))) // not from inside: the turn would wait
     }
     part($, e)
+    return next(e)
+  }).catch(leave)
+  on('classic.Stop', async ($, e, next) => { // the band first: the classic hook is then silent
+    if ((await $.session.surfaces()).includes('terminal')) await measure($)
     return next(e)
   }).catch(leave)
   on('classic.StopFailure', ($, e, next) => {

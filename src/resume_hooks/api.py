@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from resume_hooks import settings
 from resume_hooks.derive import agents, cut_point
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import carry_out
@@ -117,7 +116,7 @@ def trim(session_file: str | Path, options: Options | None = None, *, dry_run: b
     """
     session = readable(_named(session_file), Where())
     chosen = options_of() if options is None else options
-    decided = agents.trim(session, Where(), chosen, settings.number("context_window"))
+    decided = agents.trim(session, Where(), chosen)
     return carry_out(decided, Where(), dry_run=dry_run)
 
 

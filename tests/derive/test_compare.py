@@ -88,7 +88,7 @@ def bulky(outputs: int = 40) -> list[Record]:
 def compared(home: ConfigHome, records: list[Record], at: float, *, limit: int = QUICK_LIMIT) -> Comparison:
     """The comparison of a session ``at`` seconds after its beginning."""
     path = write_session(home.project(), SESSION, records)
-    return compare(SessionFile(SESSION, path, 0, 0), home.where, 0, instant(at), limit=limit)
+    return compare(SessionFile(SESSION, path, 0, 0), home.where, instant(at), limit=limit)
 
 
 def by_name(found: Comparison) -> dict[str, Estimate]:
@@ -224,7 +224,8 @@ def test_the_limit_of_the_client_s_settings(config_home: ConfigHome) -> None:
     (config_home.config / "settings.json").write_text(json.dumps({"autoCompactWindow": 140_000}))
     found = compared(config_home, bulky(), 200)
     assert (found.context.percent, found.context.limit) == (92, 120_000)
-    assert context_notice.band(SESSION, found.glance.path, 110_300, 200_000)["window"] == found.context.limit
+    context_notice.learn(SESSION, 200_000)
+    assert context_notice.band(SESSION, found.glance.path, 110_300)["window"] == found.context.limit
     assert found.context.compacts_at_once
     assert found.recommendation == TRIM
 
@@ -232,7 +233,7 @@ def test_the_limit_of_the_client_s_settings(config_home: ConfigHome) -> None:
 def test_advice_is_there_for_whoever_asks_early(config_home: ConfigHome) -> None:
     """A notice may be set to a lower level than the card's."""
     path = write_session(config_home.project(), SESSION, bulky())
-    assert advise(path, context(110_300), config_home.where).strategy == TRIM
+    assert advise(path, config_home.where).strategy == TRIM
 
 
 def test_a_compaction_that_is_near_is_told(config_home: ConfigHome) -> None:
@@ -246,10 +247,10 @@ def test_what_is_no_session_is_said_to_be_none(config_home: ConfigHome) -> None:
     """A file that is gone, or another program's."""
     folder = config_home.project()
     with pytest.raises(SessionNotFound):
-        compare(SessionFile(SESSION, str(folder / "gone.jsonl"), 0, 0), config_home.where, 0, clock.now())
+        compare(SessionFile(SESSION, str(folder / "gone.jsonl"), 0, 0), config_home.where, clock.now())
     path = write_session(folder, SESSION, [{"type": "session_meta", "payload": {}}])
     with pytest.raises(NotATranscript):
-        compare(SessionFile(SESSION, path, 0, 0), config_home.where, 0, clock.now())
+        compare(SessionFile(SESSION, path, 0, 0), config_home.where, clock.now())
 
 
 def test_what_a_summary_reads_and_adds_is_what_the_rollover_does() -> None:
@@ -263,12 +264,12 @@ def test_every_session_of_the_corpus(config_home: ConfigHome, real_session: Real
     file = str(real_session.path)
     if real_session.is_foreign:
         with pytest.raises(NotATranscript):
-            compare(SessionFile(SESSION, file, 0, 0), config_home.where, 0, clock.now())
+            compare(SessionFile(SESSION, file, 0, 0), config_home.where, clock.now())
         return
-    cold = compare(SessionFile(SESSION, file, 0, 0), config_home.where, 0, clock.now())
+    cold = compare(SessionFile(SESSION, file, 0, 0), config_home.where, clock.now())
     answered = cold.traffic.last_ms
     warm = compare(
-        SessionFile(SESSION, file, 0, 0), config_home.where, 0, clock.from_milliseconds((answered or 0) + 1_000)
+        SessionFile(SESSION, file, 0, 0), config_home.where, clock.from_milliseconds((answered or 0) + 1_000)
     )
     for found in (cold, warm):
         assert {GO_ON, HANDOFF, ROLLOVER, COMPACT} <= set(by_name(found))
@@ -285,7 +286,7 @@ def test_a_receipt_says_what_the_card_said(config_home: ConfigHome, real_session
         return
     where = config_home.where
     session = locate.session_file(str(real_session.copied_to(config_home.project())))
-    found = compare(session, where, 0, clock.now())
+    found = compare(session, where, clock.now())
     if found.leaves(HANDOFF):
         contents = Contents(digest_of(session, where))
         made = write(agents.fresh(session, where, kind="handoff", contents=contents), where)

@@ -16,6 +16,9 @@ BELOW = Usage(input_tokens=10, cache_read_input_tokens=130_000)
 ABOVE = Usage(input_tokens=10, cache_read_input_tokens=161_990)
 """90 per cent of what the client fills; older clients compact by themselves from 167,000 tokens on."""
 
+OF_200K = ("--model", "claude-haiku-4-5")
+"""What has a client take a model with that window."""
+
 SAID = "90 % of the context is used; a handoff fits best: /resume-hooks:handoff"
 
 
@@ -56,7 +59,8 @@ def test_one_line_says_once_that_it_fills_up(
 def test_the_card_says_what_to_do(tui: Tui, plugin: Path) -> None:
     """In one line; ``--table`` has a line a way, warm, after an answer that came out of the cache."""
     tui.api.usage = ABOVE
-    tui.start(plugin_dir=plugin, extra_env=ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none"})
+    env = ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none", "RESUME_HOOKS_COMPACTION": "client"}
+    tui.start(OF_200K, plugin_dir=plugin, extra_env=env)
     turns(tui, 1, 2)
     tui.api.clear()
     tui.submit("/resume-hooks:resume")
@@ -90,4 +94,5 @@ def test_print_mode_is_not_told(client: ClientVersion, home: ClientHome, api: Mo
     first = run_print(client, home, api, "hello", plugin_dir=plugin, extra_env=ENGINE)
     again = run_print(client, home, api, "go on", resume=first.session_id, plugin_dir=plugin, extra_env=ENGINE)
     assert SAID not in json.dumps(first.events + again.events)
-    assert not list((home.config / "resume-hooks").glob("pending/notice-*"))
+    notes = (home.config / "resume-hooks").glob("pending/notice-*")
+    assert not any("told" in note.read_text() for note in notes)

@@ -33,7 +33,8 @@ HEARD = [
     "command.run{command=resume-hooks:recover-context}", "ui.render{component=Pane} (default matcher key: plugin)",
     "ui.render{component=AbovePrompt} (default matcher key: plugin)",
     "ui.focus{component=Pane} (default matcher key: plugin)", "session.measure", "session.compact",
-    "classic.SessionStart", "tool.call{tool=mcp__resume-hooks__handoff}", "turn.complete", "classic.StopFailure",
+    "classic.SessionStart", "tool.call{tool=mcp__resume-hooks__handoff}", "turn.complete", "classic.Stop",
+    "classic.StopFailure",
 ]  # fmt: skip
 GATING = ("session.start", "ui.render", "session.measure", "turn.complete", "tool.call")
 """What no answer of ours holds up, and the tool, whose failure is the answer to the call."""

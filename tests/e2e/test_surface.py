@@ -18,7 +18,7 @@ from tests.e2e.harness.mock_api import MockApi, last_user_text
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.terminal import PROMPT_SIGN
 from tests.e2e.plugin import LINEAGE, child_of, children, spoken
-from tests.e2e.test_cost_card import ABOVE, BELOW, turns
+from tests.e2e.test_cost_card import ABOVE, BELOW, OF_200K, turns
 from tests.e2e.test_inside import AS_ALWAYS, QUIET, begin, engine
 
 SMALL, MIDDLE, LARGE = (80, 24), (100, 40), (200, 50)
@@ -259,7 +259,7 @@ def test_a_card_shows_its_table_behind_a_key(sized: Tui, plugin: Path) -> None:
     """The rows of ``--table``, all of them, and the way back; Esc closes it, and so does the end of a turn after it."""
     tui = sized
     tui.api.usage = ABOVE
-    tui.start(plugin_dir=plugin, extra_env=QUIET)
+    tui.start(OF_200K, plugin_dir=plugin, extra_env=QUIET | {"RESUME_HOOKS_COMPACTION": "client"})
     turns(tui, 1, 2)
     entered(tui, "/full")
     tui.wait_for(r"90 % of 180,000\. /handoff leaves [\d,]+ tokens; /handoff fits best:")

@@ -45,6 +45,7 @@ def test_no_prompt_waits_for_it() -> None:
         ("classic.SessionStart", ""),
         ("tool.call", "'mcp__resume-hooks__handoff'"),
         ("turn.complete", ""),
+        ("classic.Stop", ""),
         ("classic.StopFailure", ""),
     ]
 

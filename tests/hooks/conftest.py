@@ -24,7 +24,7 @@ Run = Callable[..., "subprocess.CompletedProcess[bytes]"]
 
 def asked(trigger: Trigger, path: str | Path | None) -> Request:
     """A trigger typed in the session at ``path``."""
-    return Request(trigger, SESSION, os.fspath(path) if path else None, 0, Where())
+    return Request(trigger, SESSION, os.fspath(path) if path else None, Where())
 
 
 @pytest.fixture

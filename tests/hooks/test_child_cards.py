@@ -231,7 +231,7 @@ def test_hostile_facts_stay_text(config_home: ConfigHome) -> None:
     row = Ancestor(SESSION, HOSTILE, HOSTILE, "original", HOSTILE, None, None, "present", HOSTILE, HOSTILE, 1)
     for text in (
         resume_card(
-            compare(SessionFile(SESSION, str(path), 0, 0), config_home.where, 0, clock.now()),
+            compare(SessionFile(SESSION, str(path), 0, 0), config_home.where, clock.now()),
             WAYS[0],
             of_command("full", HOSTILE),
         ),

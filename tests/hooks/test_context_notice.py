@@ -12,8 +12,14 @@ from typing import Any
 
 import pytest
 
+from resume_hooks.cli.info import facts
 from resume_hooks.hooks import context_notice
 from resume_hooks.hooks.inside import answered
+from resume_hooks.paths import Where
+from resume_hooks.search.listing import SessionLister
+from resume_hooks.sessions.session_files import session_file
+from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.transcript import scan
 from tests.builders import SESSION, ConfigHome, Record, boundary, conversation, session_id, summary, write_session
 from tests.hooks.conftest import Run
 from tests.hooks.test_trim import bulky
@@ -162,6 +168,32 @@ def test_the_band_takes_the_lines_place(config_home: ConfigHome, ask: Any, monke
     monkeypatch.setenv("RESUME_HOOKS_NOTICE_PERCENT", "0")
     assert "band" not in answered("band", {**event, "tokens": 199_000})
     assert answered("band", {**event, "tokens": "x"}) == {}
+
+
+def test_all_count_in_the_window_that_the_client_told_last(config_home: ConfigHome, ask: Any) -> None:
+    """The line, the card, the shell's info, its list; not a window that was said before, nor the model's that ran."""
+
+    def figures(shown: int, window: int) -> list[object]:
+        write_session(config_home.project(), SESSION, full(shown))
+        card = " ".join(answered("full", {**event, "window": window})["card"]["lines"])
+        line = ask(full(shown))
+        (row,) = SessionLister("/", Where()).along([session_file(path)], None)
+        info = facts(SESSION, HeadTail(path), scan(path))["context"]
+        found = [re.findall(r"(\d+) %", text)[:1] for text in (card, line)]
+        return [*found, row.percent, info.percent, info.window]
+
+    path = write_session(config_home.project(), SESSION, full(300_000))
+    event = {"screen": True, "session_id": SESSION, "transcript_path": path}
+    assert figures(300_000, 200_000) == [["167"], ["167"], 167, 167, 200_000]
+    assert ask(full(310_000)) == ""
+    assert figures(900_000, 1_000_000) == [["92"], ["92"], 92, 92, 1_000_000]
+    (row,) = SessionLister("/", Where({**os.environ, "RESUME_HOOKS_CONTEXT_WINDOW": "520000"})).along(
+        [session_file(path)], None
+    )
+    assert row.percent == 180
+    answered("lineage", {**event, "session_id": session_id(9), "window": 200_000})
+    answered("lineage", {**event, "window": -1})
+    assert note(config_home)["window"] == 1_000_000
 
 
 def test_a_band_that_never_came_leaves_the_line(

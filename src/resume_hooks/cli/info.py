@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from resume_hooks import settings
 from resume_hooks.cli.options import notes_of
 from resume_hooks.cli.output import table
 from resume_hooks.cli.progress import watched
@@ -16,7 +15,7 @@ from resume_hooks.sessions import rename
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import label_of, left_of, name_at, original
 from resume_hooks.sessions.archived.sessions import archive_facts
-from resume_hooks.sessions.client_window import as_client_acts
+from resume_hooks.sessions.client_window import as_client_acts, window_of
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.record_references import RecordLines
 from resume_hooks.system.invocation import typed
@@ -41,10 +40,10 @@ def info(options: InfoOptions) -> None:
 
 def facts(session_id: str, glance: HeadTail, transcript: Transcript) -> dict[str, Any]:
     """What a session holds, in its documented JSON form."""
-    own, window = original(glance.path, Where()), settings.load()["context_window"].value
-    context = tokens.session_context(glance.path, transcript.chain, window if isinstance(window, int) else 0)
+    own, window = original(glance.path, Where()), window_of(session_id, Where())
+    context = tokens.session_context(glance.path, transcript.chain, window)
     agent = name_at(glance.path, Where())
-    context = as_client_acts(context, glance, agent, Where())
+    context = as_client_acts(context, glance, agent, window, Where())
     return {
         "session_id": session_id,
         "agent": agent,

@@ -6,7 +6,7 @@ import os
 
 import click
 
-from resume_hooks import clock, settings
+from resume_hooks import clock
 from resume_hooks.cli import question, relocate
 from resume_hooks.cli.continue_ import Finish, ask_way, go_on, settle
 from resume_hooks.cli.options import FORK, GO_ON, current_folder, located, notes_of
@@ -76,8 +76,7 @@ def _continue(session: SessionFile, way: str | None, options: ResumeOptions) -> 
 
 def compare_strategies(session: SessionFile, *, limit: int) -> compare.Comparison:
     """Compare the options to continue a session; ``limit`` in bytes, as ``compare.compare`` has it."""
-    window = settings.number("context_window")
-    return compare.compare(session, Where(), window, clock.now(), limit=limit)
+    return compare.compare(session, Where(), clock.now(), limit=limit)
 
 
 def _named(locator: str | None) -> SessionFile | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from resume_hooks import settings
 from resume_hooks.cli.child import (
     answer,
     checks_text,
@@ -47,19 +46,18 @@ def trim(options: TrimOptions) -> Receipt:
 
 
 def _in_a_child(trim: Options, options: TrimOptions) -> Receipt:
-    window = settings.number("context_window")
-    decided = agents.trim(options.located(foreign=True), options.where, trim, window, output_dir=options.output_dir)
+    decided = agents.trim(options.located(foreign=True), options.where, trim, output_dir=options.output_dir)
     made = make(options, decided)
     return answer(options, made, {"savings": decided}, lambda: _text(decided, made))
 
 
 def _in_place(trim: Options, options: TrimOptions) -> Receipt:
-    session, window = options.located(), settings.number("context_window")
+    session = options.located()
     require_folder(options, home_folder(HeadTail(session.path), options.where))
     if options.dry_run:
-        done = in_place.plan(session, options.where, trim, window)
+        done = in_place.plan(session, options.where, trim)
     else:
-        done = in_place.write(session, options.where, trim, window, live=options.live)
+        done = in_place.write(session, options.where, trim, live=options.live)
     more = {"savings": done.decided, "in_place": True, "backup": done.backup or None}
     return answer(options, done.receipt, more, lambda: _text_in_place(done))
 
@@ -92,7 +90,7 @@ def _text_in_place(done: InPlaceTrim) -> str:
 def untrim(options: UntrimOptions) -> None:
     """Make the child in which the originals stand."""
     require_client(options)
-    reading = read_trimmed(options.located(foreign=True), settings.number("context_window"))
+    reading = read_trimmed(options.located(foreign=True))
     options.refuse_together("everything", "record")
     if reading.trimmed and not (options.everything or options.record):
         count = len(reading.trimmed)

@@ -60,7 +60,7 @@ class Writer(Protocol):
     def rewound(self, told: Opening, kept: Sequence[str]) -> ChildPlan:
         """A child of what stands up to the last of some records, by their ids, and of what is told after them."""
 
-    def scanned(self, session: SessionFile, window: int) -> Trimmable:
+    def scanned(self, session: SessionFile) -> Trimmable:
         """A session of its own as a trim reads it."""
 
     def untrim(
@@ -138,26 +138,24 @@ def fork(
     return ForkPlan(draft=made, body=write(made, head, told, said), sizes=Sizes(before, after))
 
 
-def trim(
-    session: SessionFile, where: Where, options: Options, window: int = 0, *, output_dir: str | None = None
-) -> TrimPlan:
+def trim(session: SessionFile, where: Where, options: Options, *, output_dir: str | None = None) -> TrimPlan:
     """Decide on a trimmed child. UsageError for options that can't be meant, or what can't be a parent."""
     from resume_hooks.derive.trim.plan import decide, plan_of
 
-    found = scanned(session, where, window)
+    found = scanned(session, where)
     decision = decide(found, options, where)
     return plan_of(found, draft_of(session, "trim", where, output_dir), options, decision, "rules")
 
 
-def scanned(session: SessionFile, where: Where, window: int = 0) -> Trimmable:
+def scanned(session: SessionFile, where: Where) -> Trimmable:
     """As ``trim.plan.read``."""
     require_whole(session)
     writes = _writer(session.agent, where)
     if writes is not None:
-        return writes.scanned(session, window)
+        return writes.scanned(session)
     from resume_hooks.derive.trim import plan as trimming
 
-    return trimming.read(session, window)
+    return trimming.read(session)
 
 
 def untrim(

@@ -20,7 +20,7 @@ from resume_hooks.paths import Where
 from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.sessions import lineage_block
-from resume_hooks.sessions.client_window import as_client_acts
+from resume_hooks.sessions.client_window import as_client_acts, window_of
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile, session_file
@@ -124,15 +124,15 @@ class _Trimmed(NamedTuple):
     chain: list[Node]
 
 
-def compare(session: SessionFile, where: Where, window: int, at: str, *, limit: int = QUICK_LIMIT) -> Comparison:
+def compare(session: SessionFile, where: Where, at: str, *, limit: int = QUICK_LIMIT) -> Comparison:
     """Compare the ways to go on ``at`` an instant, a trim of up to ``limit`` live bytes. Errors as ``scan``."""
     now_ms = clock.milliseconds(at) or 0
     path = session.path
     glance = HeadTail(path)
     trim_estimated = is_live_part_within(path, limit)
-    trimmed = _trimmed(session, window, where) if trim_estimated else None
+    trimmed, window = _trimmed(session, where) if trim_estimated else None, window_of(session.session_id, where)
     context = trimmed.before if trimmed else tokens.recent_context(path, window)
-    context = as_client_acts(context, glance, session.agent, where)
+    context = as_client_acts(context, glance, session.agent, window, where)
     seen, base = traffic.traffic_of(path), traffic.base_of(glance, where)
     base = FirstRequest(min(base.tokens, context.tokens), min(base.shared, context.tokens))
     warm = seen.is_warm(now_ms)
@@ -159,14 +159,14 @@ def compare(session: SessionFile, where: Where, window: int, at: str, *, limit: 
     )
 
 
-def advise(path: str, context: ContextUse, where: Where) -> Advice:
-    """What fits best in a session with this ``context``, however much room is left."""
-    return _best(trimmed_use(path, context.window, where))
+def advise(path: str, where: Where) -> Advice:
+    """What fits best in a session, however much room is left."""
+    return _best(trimmed_use(path, where))
 
 
-def trimmed_use(path: str, window: int, where: Where) -> ContextUse | None:
+def trimmed_use(path: str, where: Where) -> ContextUse | None:
     """What a trim with the usual options would leave; None where there is nothing to trim, or too much to look at."""
-    trimmed = _trimmed(session_file(path), window, where) if is_live_part_within(path, QUICK_LIMIT) else None
+    trimmed = _trimmed(session_file(path), where) if is_live_part_within(path, QUICK_LIMIT) else None
     return trimmed.after if trimmed else None
 
 
@@ -192,9 +192,9 @@ def _best(trimmed: ContextUse | None) -> Advice:
     return Advice(HANDOFF, "it leaves the most room")
 
 
-def _trimmed(session: SessionFile, window: int, where: Where) -> _Trimmed | None:
+def _trimmed(session: SessionFile, where: Where) -> _Trimmed | None:
     try:
-        scanned = plan.read(session, window)
+        scanned = plan.read(session)
     except NothingToTrim:
         return None
     decided = plan.decide(scanned, options_of(), where)

@@ -16,6 +16,8 @@ from resume_hooks.derive.child.chain_edits import Edit
 from resume_hooks.derive.originals import Originals, is_marked, origins_in
 from resume_hooks.derive.trim.calibration import Scale, weigh
 from resume_hooks.errors import NothingToTrim, SessionNotFound
+from resume_hooks.paths import Where
+from resume_hooks.sessions.client_window import window_of
 from resume_hooks.sessions.record_references import SHORT, RecordLine
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import records
@@ -128,11 +130,11 @@ class TrimmedSession:
         )
 
 
-def read_trimmed(session: SessionFile, window: int = 0) -> TrimmedSession:
+def read_trimmed(session: SessionFile) -> TrimmedSession:
     """Scan a session for what is trimmed in it."""
     pieces, survey, marked = Pieces(), WriteScan(), _Marked()
     transcript = scan(session.path, observers=(pieces, survey, marked))
-    live = transcript.chain
+    live, window = transcript.chain, window_of(session.session_id, Where())
     context, scale = weigh(session.path, live, pieces, window)
     before, since, undone = _untrimmed(transcript)
     chain = [*before, *since]

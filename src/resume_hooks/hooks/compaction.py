@@ -105,7 +105,7 @@ def answer(event: dict[str, Any]) -> dict[str, Any]:
 def _asked(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
     """What the client is to hold where a person asked for a trim."""
     with time_limit(typed(f"trim {session.session_id}"), LIMIT):
-        scanned = plan.read(session, settings.number("context_window"))
+        scanned = plan.read(session)
         options = parse(reply.field(event, "options"))
         decided = in_client.plan(scanned, _shown(event), options, where)
     saved = decided.decision.savings.tokens
@@ -183,7 +183,7 @@ def _smaller(session: SessionFile, event: dict[str, Any], where: Where, way: str
     if way == HANDOFF and not facts:
         return {}
     with time_limit(seconds=LIMIT - (time.monotonic() - started)):
-        scanned, shown = plan.read(session, settings.number("context_window")), _shown(event)
+        scanned, shown = plan.read(session), _shown(event)
         if most:
             _require_rest(scanned)
         aim = round(min(scanned.context.tokens, most or scanned.context.tokens) * SHRUNK)

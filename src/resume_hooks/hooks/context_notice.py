@@ -2,8 +2,9 @@
 
 The Stop hook shows it once; where the module inside the client runs, a band shows it for as long as it holds, instead.
 
-Once a session; where its window proves larger than it was taken for, once more of that one. A note keeps what was said
-and the count of tokens at which ``hooks/notice`` asks again. Sub-agents have an event of their own, which is not asked.
+Once a session; where its window proves larger than it was taken for, once more of that one. A note keeps what was said,
+the window that the module told, and the count of tokens at which ``hooks/notice`` asks again. Sub-agents have an event
+of their own, which is not asked.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from typing import Any
 from resume_hooks import settings
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import hook_state, reply
-from resume_hooks.paths import Where
-from resume_hooks.sessions.client_window import acted_on, window_set
+from resume_hooks.paths import Where, is_session_id
+from resume_hooks.sessions.client_window import NOTES, acted_on, window_of, window_set
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.records import positive
 from resume_hooks.transcripts.tokens import ContextUse
 
 NEVER = 10**9
@@ -26,8 +28,6 @@ NEVER = 10**9
 
 KEPT = 100 * 86_400
 """Seconds after which a note goes; clients remove the sessions themselves after thirty days."""
-
-_PREFIX = "notice-"
 
 
 def main() -> None:
@@ -45,51 +45,60 @@ def main() -> None:
             reply.write(json.dumps({"systemMessage": line}).encode())
 
 
+def learn(session_id: str, window: object) -> None:
+    """Keep the window that the client measured, for all that count; of another one nothing was said yet."""
+    name = f"{NOTES}{session_id}.json"
+    if is_session_id(session_id) and positive(window) and hook_state.find(name).get("window") != window:
+        with contextlib.suppress(OSError):
+            hook_state.keep(name, {"window": window})
+
+
 def notice(session_id: str, path: str) -> str:
     """The line to show of a session, ``""`` where none is due. OSError where no note can be kept: no line then."""
-    name = f"{_PREFIX}{session_id}.json"
-    told = _whole(hook_state.find(name).get("told"))
-    hook_state.sweep(_PREFIX, KEPT)
+    name = f"{NOTES}{session_id}.json"
+    note = hook_state.find(name)
+    told = _whole(note.get("told"))
+    hook_state.sweep(NOTES, KEPT)
     # First of all: a turn's end never waits again for a session that takes too long to read.
-    hook_state.keep(name, {"look": NEVER, "told": told})
-    percent, window = settings.number("notice_percent"), settings.number("context_window")
+    hook_state.keep(name, note | {"look": NEVER, "told": told})
+    percent, window = settings.number("notice_percent"), window_of(session_id, Where())
     if not percent:
         return ""
-    context, most = tokens.recent_context(path, window), window_set(HeadTail(path), Where())
+    context, most = tokens.recent_context(path, window), window_set(HeadTail(path), window, Where())
     due = context.measured and context.window > told and context.tokens >= _limit(_room(context.window, most), percent)
     if due:
         told = context.window
     larger = 0 if window or most else tokens.LARGE_WINDOW
     ahead = [_limit(_room(size, most), percent) for size in (context.window, larger) if size > told]
-    hook_state.keep(name, {"look": ahead[0] if ahead else NEVER, "told": told})
+    hook_state.keep(name, note | {"look": ahead[0] if ahead else NEVER, "told": told})
     return _line(path, acted_on(context, most)) if due else ""
 
 
-def band(session_id: str, path: str | None, used: int, window: int) -> dict[str, Any]:
+def band(session_id: str, path: str | None, used: int) -> dict[str, Any]:
     """What the module shows from ``from`` tokens on, or when to ask again; by the client's own figures.
 
     From then on the Stop hook says nothing of this session. OSError where no note of that can be kept.
     """
-    window = settings.number("context_window") or window
-    percent = settings.number("notice_percent")
+    percent, window = settings.number("notice_percent"), window_of(session_id, Where())
     if not percent or window < 1:
         return {"look": NEVER}
-    room = _room(window, window_set(HeadTail(path), Where()) if path else 0)
+    room = _room(window, window_set(HeadTail(path), window, Where()) if path else 0)
     limit = _limit(room, percent)
     shown: dict[str, Any] = {"look": limit}
     if used >= limit:
-        text = f"{{percent}} % of {room:,}{_ways(path, used, window)} · /handoff"
+        text = f"{{percent}} % of {room:,}{_ways(path, used)} · /handoff"
         shown = {"look": NEVER, "from": limit, "window": room, "band": text}
     # Last of all: an engine that ends before it answered has kept the Stop hook from nothing.
-    hook_state.keep(f"{_PREFIX}{session_id}.json", {"look": NEVER, "told": max(window, tokens.LARGE_WINDOW)})
+    name = f"{NOTES}{session_id}.json"
+    hook_state.keep(name, hook_state.find(name) | {"look": NEVER, "told": max(window, tokens.LARGE_WINDOW)})
     return shown
 
 
-def _ways(path: str | None, used: int, window: int) -> str:
+def _ways(path: str | None, used: int) -> str:
     """What a trim would free, where it would."""
     from resume_hooks.derive.compare import WORTH, trimmed_use  # once in a session
 
-    left = trimmed_use(path, window, Where()) if path else None
+    left = trimmed_use(path, Where()) if path else None
     freed = used - left.tokens if left else 0
     return f" · /trim frees about {round(freed, -3):,}" if freed >= WORTH else ""
 
@@ -99,7 +108,7 @@ def _line(path: str, context: ContextUse) -> str:
     from resume_hooks.derive.compare import advise
     from resume_hooks.hooks.resume_card import NAMES, command_of  # nothing to most turns' ends
 
-    advice = advise(path, context, Where())
+    advice = advise(path, Where())
     full = f"resume-hooks: {context.percent} % of the context is used"
     return f"{full}; {NAMES[advice.strategy]} fits best: {command_of(advice)}"
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from resume_hooks import settings
 from resume_hooks.errors import UsageError
-from resume_hooks.hooks import compaction, prompt, reply
+from resume_hooks.hooks import compaction, context_notice, prompt, reply
 from resume_hooks.hooks.compaction import HERE
 from resume_hooks.hooks.request import TriggerAnswer
 from resume_hooks.hooks.triggers import BARE, ROWS, SLASH, UNASKED, Trigger, of_command
@@ -85,6 +85,7 @@ def main() -> int:
 
 def answered(command: str, event: dict[str, Any]) -> dict[str, Any]:
     """What the module is to do, in its own form, for a command as it was typed or a word of its own."""
+    context_notice.learn(reply.field(event, "session_id"), event.get("window"))
     on_screen = event.get("screen") is True
     trigger = of_command(command, reply.field(event, "args").strip(), hooked=not on_screen)
     verb = trigger.verb
@@ -162,12 +163,10 @@ def _pane(event: dict[str, Any]) -> dict[str, Any]:
 
 def _band(event: dict[str, Any]) -> dict[str, Any]:
     """How full the session is and what fits best; and from where on there is something to ask or to do."""
-    from resume_hooks.hooks.context_notice import band  # nothing to the commands
-
-    session_id, used, window = reply.field(event, "session_id"), event.get("tokens"), event.get("window")
-    if not (is_session_id(session_id) and isinstance(used, int) and isinstance(window, int)):
+    session_id, used = reply.field(event, "session_id"), event.get("tokens")
+    if not (is_session_id(session_id) and isinstance(used, int)):
         return {}
-    shown = band(session_id, reply.transcript(event, session_id, Where()), used, window)
+    shown = context_notice.band(session_id, reply.transcript(event, session_id, Where()), used)
     return shown | compaction.asks_from() | compaction.line()
 
 

@@ -110,12 +110,12 @@ def lane_answer(trigger: Trigger, session_id: str, event: dict[str, Any]) -> Tri
         return show(usage_card(trigger))
     _require(session_id)
     module = importlib.import_module(row.lane)
-    window, where, in_subagent = settings.load()["context_window"].value, Where(), bool(reply.field(event, "agent_id"))
+    where, in_subagent = Where(), bool(reply.field(event, "agent_id"))
     path = reply.transcript(event, session_id, where)
     if path is None and (of_another := found(session_id, where)):
         path = of_another.path
     forked = event.get("forked")
-    request = Request(trigger, session_id, path, window if isinstance(window, int) else 0, where, in_subagent)
+    request = Request(trigger, session_id, path, where, in_subagent)
     request = request._replace(
         forked=forked if isinstance(forked, dict) else None,
         can_wait=event.get("screen") is True and event.get("waiting") is not True,

@@ -63,15 +63,14 @@ class TimeLimit(ResumeHooksError, code="too-slow"):
 class Request(NamedTuple):
     """A trigger and where it was typed.
 
-    ``path`` is the session's transcript (None: none yet), ``window`` the context window, 0 unless set;
-    ``in_subagent`` says that a sub-agent was asked, whose own transcript it is not. ``forked`` is what the
-    module tells of the session's own model, before which it ``can_wait``, and show that it does.
+    ``path`` is the session's transcript (None: none yet); ``in_subagent`` says that a sub-agent was asked, whose own
+    transcript it is not. ``forked`` is what the module tells of the session's own model, before which it ``can_wait``,
+    and show that it does.
     """
 
     trigger: Trigger
     session_id: str
     path: str | None
-    window: int
     where: Where
     in_subagent: bool = False
     forked: dict[str, Any] | None = None

@@ -51,7 +51,7 @@ def answer(request: Request) -> TriggerAnswer:
             f"{one_line(first, COLUMNS)} is no option here: there is {TABLE}", f"Type: {request.typed} {TABLE}"
         )
     with time_limit(request.command):
-        comparison = compare(request.session, request.where, request.window, clock.now())
+        comparison = compare(request.session, request.where, clock.now())
     asked = trigger._replace(text="".join(rest)) if whole else trigger
 
     def card(copied: Copied) -> str:

@@ -146,7 +146,7 @@ def _decide(parent: SessionFile, text: str, request: Request) -> TrimPlan:
         if shown is not None:
             return shown
     options = parse(text)
-    return agents.trim(parent, request.where, options, request.window)
+    return agents.trim(parent, request.where, options)
 
 
 def _write(decided: TrimPlan, question: Question, where: Where) -> Receipt:

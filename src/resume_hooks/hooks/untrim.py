@@ -13,7 +13,7 @@ def answer(request: Request) -> TriggerAnswer:
     """Make the child. Raises ResumeHooksError."""
     parent = request.session
     with time_limit(f"{request.command} --all"):
-        reading = read_trimmed(parent, request.window)
+        reading = read_trimmed(parent)
         decided = agents.untrim(reading, request.where)
     if decided.is_idle:
         raise reading.nothing

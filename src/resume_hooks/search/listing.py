@@ -22,7 +22,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.protocol import Agent, ResumeCommands
 from resume_hooks.sessions.agents.registry import agent_of, opened_stores, store_of
-from resume_hooks.sessions.client_window import window_set
+from resume_hooks.sessions.client_window import measured, window_set
 from resume_hooks.sessions.expiry import SOON, is_archived
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.liveness import Clients
@@ -148,7 +148,7 @@ class SessionLister:
         self._clients = Clients(where)
         self._kept_days = kept_days(cwd, where)
         self._window = settings.number("context_window", where)
-        self._windows_set: dict[tuple[str, str], int] = {}
+        self._windows_set: dict[tuple[str, str, int], int] = {}
 
     @functools.cached_property
     def _known_turns(self) -> dict[tuple[str, int, int], int]:
@@ -205,7 +205,8 @@ class SessionLister:
     def _row(self, session: SessionFile, ends: HeadTail, agent: Agent) -> ListedSession:
         parent = self._family.parent_of(session.path)
         stated = tokens.stated_size_in(ends.first_records[0]) if ends.first_records else None
-        window = self._window or tokens.window_of_parent(stated)
+        known = self._window or measured(session.session_id, self.where)
+        window = known or tokens.window_of_parent(stated)
         context = tokens.end_context(ends.last_records, window)
         count = context.tokens if context else (stated.tokens or None) if stated else None
         window = window or tokens.window_for(count or 0)
@@ -228,7 +229,7 @@ class SessionLister:
             turns_at_least=ends.prompts,
             tokens=count,
             measured=context is not None,
-            window=self._acted_on(window, ends) if own else window,
+            window=self._acted_on(window, known, ends) if own else window,
             kind=parent.kind if parent else ORIGINAL,
             derivation_type=parent.derivation_type if parent else ORIGINAL,
             parent_id=(parent.session_id or None) if parent else None,
@@ -239,11 +240,11 @@ class SessionLister:
             commands=agent.commands(session.session_id, folder),
         )
 
-    def _acted_on(self, window: int, ends: HeadTail) -> int:
+    def _acted_on(self, window: int, known: int, ends: HeadTail) -> int:
         """The window that the client acts on; its settings are read once for each folder and model."""
-        key = ends.cwd, ends.model
+        key = ends.cwd, ends.model, known
         if key not in self._windows_set:
-            self._windows_set[key] = window_set(ends, self.where)
+            self._windows_set[key] = window_set(ends, known, self.where)
         return min(window, self._windows_set[key] or window)
 
     def goes_soon(self, session: SessionFile) -> bool:

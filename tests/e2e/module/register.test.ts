@@ -8,6 +8,7 @@ function stand(on, engine) {
   on('session.id', async () => ({ value: 'a' }))
   on('session.info', async () => ({ value: { transcriptPath: '/x/y.jsonl' } }))
   on('session.surfaces', async () => ({ value: ['terminal'] }))
+  on('session.usage', async () => ({ value: { context: { window: 200000 } } }))
   on('process.hookEnv', async () => ({ value: {} }))
   on('process.run', engine)
 }

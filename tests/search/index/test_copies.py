@@ -90,7 +90,7 @@ def bulky(home: ConfigHome) -> Path:
 def trimmed(home: ConfigHome, path: Path) -> Path:
     """A trimmed child, made by the real verb."""
     options = Options(threshold=80, keep_recent=0, assistant=10_000, min_savings=0)
-    decided = trimming.plan(trimming.read(locate.session_file(str(path)), 200_000), home.where, options)
+    decided = trimming.plan(trimming.read(locate.session_file(str(path))), home.where, options)
     return Path(write(decided, home.where).file)
 
 

@@ -16,6 +16,7 @@ from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agent_at, label_of
 from resume_hooks.sessions.archived.sessions import is_archived_copy, own_path, project_folder_of
 from resume_hooks.sessions.child_titles import Kind, child_title, free_title, root_of
+from resume_hooks.sessions.client_window import measured
 from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.sessions.opening_layout import ChildSetting
 from resume_hooks.sessions.project_folder import home_folder, project_folder
@@ -164,7 +165,8 @@ def draft(  # noqa: PLR0913 - what a child may be asked for
     given = bool(home) or place is not None or parent.agent != NAME  # the folder, by whose session it will be
     known = given or is_known(owner, where) or is_archived_copy(owner.path, where)
     parent_file = own_path(owner.path, where)
-    window = recent_context(parent.path).window if parent.agent == NAME and place is None else 0
+    told = measured(parent.session_id, where)
+    window = recent_context(parent.path, told).window if parent.agent == NAME and place is None else 0
     return Draft(
         kind=kind,
         setting=setting,

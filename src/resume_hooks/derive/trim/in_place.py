@@ -55,17 +55,17 @@ class InPlaceTrim(NamedTuple):
     backup: str
 
 
-def plan(session: SessionFile, where: Where, options: Options, window: int = 0) -> InPlaceTrim:
+def plan(session: SessionFile, where: Where, options: Options) -> InPlaceTrim:
     """What ``write`` would do; nothing is changed. UsageError, OnlyKept, WriteFailed for what can't be."""
     _require_own_file(session, where)
-    decided = trimming.plan(trimming.read(session, window), where, options)
+    decided = trimming.plan(trimming.read(session), where, options)
     notes = _notes(decided)
     if why := why_live(session, where):
         notes.insert(0, IS_LIVE.format(why=why))
     return InPlaceTrim(decided, _receipt(decided, (), notes), "")
 
 
-def write(session: SessionFile, where: Where, options: Options, window: int = 0, *, live: bool = False) -> InPlaceTrim:
+def write(session: SessionFile, where: Where, options: Options, *, live: bool = False) -> InPlaceTrim:
     """Trim a session's own file; what others append meanwhile is carried over.
 
     SessionLive if it is live and not ``live``, or while another process trims it; WriteFailed or CheckFailed change
@@ -78,7 +78,7 @@ def write(session: SessionFile, where: Where, options: Options, window: int = 0,
             "Quit its client and wait a minute, or add --live: what it writes meanwhile is kept.",
         )
     with backups.held(session.session_id, session.path, where, stays=True) as (original, backup):
-        scanned = trimming.read(session._replace(path=backup), window, whole=True)
+        scanned = trimming.read(session._replace(path=backup), whole=True)
         decided = trimming.plan(replace(scanned, session=session), where, options)
         if not decided.pays:
             return InPlaceTrim(decided, _receipt(decided, (), []), "")

@@ -20,7 +20,7 @@ from resume_hooks.errors import NothingToTrim
 from resume_hooks.paths import Where
 from resume_hooks.reading.outline import first_words
 from resume_hooks.sessions.archived.sessions import own_path
-from resume_hooks.sessions.client_window import as_client_acts
+from resume_hooks.sessions.client_window import as_client_acts, window_of
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import records, tokens
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -258,7 +258,7 @@ class SessionScan:
         )
 
 
-def read(session: SessionFile, window: int = 0, *, whole: bool = False) -> SessionScan:
+def read(session: SessionFile, *, whole: bool = False) -> SessionScan:
     """Scan a session for a trim: its live part, or the ``whole``. NothingToTrim if there is no conversation."""
     if whole:
         pieces, survey = Pieces(), WriteScan()
@@ -270,9 +270,9 @@ def read(session: SessionFile, window: int = 0, *, whole: bool = False) -> Sessi
             "There is nothing to trim: this session holds no conversation",
             "Send a prompt first; if one was answered here, see what is broken: resume-hooks fsck.",
         )
+    window, glance = window_of(session.session_id, Where()), HeadTail(session.path)
     context, scale = weigh(session.path, transcript.chain, pieces, window)
-    glance = HeadTail(session.path)
-    context = as_client_acts(context, glance, session.agent, Where())
+    context = as_client_acts(context, glance, session.agent, window, Where())
     return SessionScan(session, transcript, pieces, survey, glance, context, scale)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from itertools import chain
 
-from resume_hooks import clock, settings
+from resume_hooks import clock
 from resume_hooks.clock import minute
 from resume_hooks.derive import compare
 from resume_hooks.errors import ResumeHooksError
@@ -77,8 +77,7 @@ def _generation(number: int, row: Ancestor) -> list[str]:
 
 
 def _table(row: ListedSession, where: Where) -> list[str]:
-    window = settings.number("context_window", where)
-    found = compare.compare(readable(row.path, where), where, window, clock.now())
+    found = compare.compare(readable(row.path, where), where, clock.now())
     return [resume_card.headline(found, str), "", *resume_card.table(found)]
 
 

@@ -80,7 +80,7 @@ def decided(request: Request, instructions: str) -> TrimPlan:
 
 def _offered(request: Request, instructions: str) -> Offer:
     """The rules' choices, and the largest contents that one part shows."""
-    scanned = agents.scanned(request.session, request.where, request.window)
+    scanned = agents.scanned(request.session, request.where)
     whole = offer(scanned, smart_options(None, acting(instructions)), request.where, most=MAX_PIECES)
     count = sum(len(part.numbers) for part in parts(whole)[:1])
     left = len(whole.candidates) - count

@@ -146,7 +146,7 @@ def write(decided: SmartPlan, where: Where) -> Receipt:
     if (now.size, now.mtime) == (session.size, session.mtime):
         return child.write(decided.trim, where)
     verdicts = [verdict for verdict, _ in decided.rows]
-    scanned = agents.scanned(now, where, decided.offer.scanned.context.window)
+    scanned = agents.scanned(now, where)
     later = planned_before(scanned, decided.offer.options, verdicts, where, decided.output_dir)
     made = child.write(later.trim, where)
     return made._replace(warnings=(*made.warnings, WENT_ON))

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 from click.core import ParameterSource
 
-from resume_hooks import settings
 from resume_hooks.cli.child import (
     answer,
     model_of,
@@ -55,7 +54,7 @@ def smart_trim(options: Any) -> Receipt:
     stored = _stored(options)
     named = stored.parent_file if options.locator is None and stored else options.locator
     session = located(named, options.where, foreign=True)
-    scanned = agents.scanned(session, options.where, settings.number("context_window"))
+    scanned = agents.scanned(session, options.where)
     # What can't be a parent is refused before a model is paid for.
     require_start(options, agents.draft_of(session, KIND, options.where, options.output_dir))
     planned = _given_back(scanned, stored, options) if stored else _asked(scanned, options)

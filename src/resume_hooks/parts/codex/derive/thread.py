@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from resume_hooks import settings
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.trim.calibration import Scale
 from resume_hooks.derive.trim.options import Options
@@ -118,9 +119,9 @@ def _who(item: Record) -> str:
     return ASSISTANT if of_items.kind(item) == of_items.MESSAGE and item.get("role") == "assistant" else ""
 
 
-def read(session: SessionFile, find: Finder, window: int = 0) -> CodexThread:
+def read(session: SessionFile, find: Finder) -> CodexThread:
     """The thread that a session is. SessionNotFound, NotATranscript as ``chain_lines``."""
-    return _read(session, chain_lines(session.original, find), window)
+    return _read(session, chain_lines(session.original, find))
 
 
 def read_left(session: SessionFile, find: Finder) -> CodexThread:
@@ -135,8 +136,8 @@ def read_left(session: SessionFile, find: Finder) -> CodexThread:
     return replace(whole, items=tuple(whole.items[at] for at in kept), told=tuple(whole.told[at] for at in kept))
 
 
-def _read(session: SessionFile, lines: Iterable[RolloutLine], window: int = 0) -> CodexThread:
-    history, marks = History(session.original), _Marks()
+def _read(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexThread:
+    history, marks, window = History(session.original), _Marks(), settings.number("context_window")
     # What the client believes to have told of its surroundings: the last whole state, what changed since, a turn's own.
     world, turn = list[RolloutLine](), list[RolloutLine]()
     for line in lines:

@@ -92,10 +92,10 @@ class CodexWriter:
         """A child of the items up to the last of these, and of what is told after them."""
         return fork.rewound(self._read(told.child.parent), told, kept)
 
-    def scanned(self, session: SessionFile, window: int) -> thread.CodexThread:
+    def scanned(self, session: SessionFile) -> thread.CodexThread:
         """What is sent of a thread, and what of it can be trimmed."""
         numbers = {node.uuid: node.number for node in scan(self._readable(session)).nodes}
-        return replace(self._read(session, window), numbers=numbers)
+        return replace(self._read(session), numbers=numbers)
 
     def untrim(
         self, reading: TrimmedSession, numbers: Collection[int] | None, *, strict: bool, output_dir: str | None
@@ -111,8 +111,8 @@ class CodexWriter:
         foreign = child.parent_agent != NAME
         return _told_meta(child, self._home) if foreign else read_meta(child.parent.path).payload
 
-    def _read(self, session: SessionFile, window: int = 0) -> thread.CodexThread:
-        return thread.read(session, Rollouts(self._home).path_of, window)
+    def _read(self, session: SessionFile) -> thread.CodexThread:
+        return thread.read(session, Rollouts(self._home).path_of)
 
     def _readable(self, session: SessionFile) -> str:
         return agent_of(session, self._where).readable(session).path

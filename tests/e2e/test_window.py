@@ -1,0 +1,79 @@
+"""One window in all that is said of a session: that of the model which the client runs now, not of what ran before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.builders import SESSION, session_bytes
+from tests.e2e.harness.client import NEWEST, ClientHome, Tui, find_client
+from tests.e2e.harness.mock_api import MockApi, Usage
+from tests.e2e.plugin import data_of
+from tests.e2e.test_cost_card import OF_200K
+from tests.e2e.test_inside import AS_ALWAYS, QUIET, engine
+from tests.hooks.test_trim import bulky
+
+LARGE, SMALL = "claude-opus-5-5", OF_200K[1]
+ENV = QUIET | {"RESUME_HOOKS_NOTICE_PERCENT": "10", "RESUME_HOOKS_COMPACTION": "client", "DISABLE_AUTO_COMPACT": "1"}
+WITHOUT_BAND = (
+    "raw = sys.stdin.buffer.read(); b'\"band\"' in raw and sys.exit(1); "
+    f"out, into = os.pipe(); os.write(into, raw); os.close(into); os.dup2(out, 0); {AS_ALWAYS}"
+)
+"""An engine that answers all but the band, so that the classic hook speaks."""
+
+
+@pytest.mark.parametrize(
+    ("before", "used", "now", "room", "by_hook"),
+    [
+        pytest.param(LARGE, 300_000, SMALL, 180_000, False, id="smaller"),  # which takes no prompt
+        pytest.param(SMALL, 150_000, LARGE, 980_000, False, id="larger"),
+        pytest.param(LARGE, 150_000, SMALL, 180_000, True, id="smaller-by-the-hook"),
+        pytest.param(SMALL, 150_000, LARGE, 980_000, True, id="larger-by-the-hook"),
+    ],
+)
+def test_all_say_one_figure(
+    home: ClientHome,
+    api: MockApi,
+    plugin: Path,
+    tmp_path: Path,
+    before: str,
+    used: int,
+    now: str,
+    room: int,
+    by_hook: bool,
+) -> None:
+    """The band or the hook's line, the card of either form, a trim's question, the shell: of one window, one share."""
+    api.usage = Usage(input_tokens=10, cache_read_input_tokens=used - 10 - Usage().output_tokens)
+    records = bulky()
+    for row in records:
+        if row["type"] == "assistant":
+            row["message"] |= {"model": before, "usage": api.usage.as_dict()}
+    if before == LARGE:
+        records[0]["context_window"] = 1_000_000  # as a child of ours says
+    home.install_session(session_bytes(records), SESSION, set_cwd=True)
+    share = f"{round(100 * used / room)} % of"
+    with Tui(find_client(NEWEST), home, api) as tui:
+        env = ENV | (engine(tmp_path, WITHOUT_BAND) if by_hook else {})
+        tui.start(("--model", now), plugin_dir=plugin, extra_env=env, resume=SESSION)
+        tui.wait_idle()
+        if not by_hook:
+            tui.wait_for(rf"{share} {room:,} ·", 20)
+        tui.submit("/full")
+        tui.wait_for(rf"{share} {room:,}\.", 20)
+        tui.key("Escape")
+        tui.wait_idle()
+        tui.submit("/trim")
+        tui.wait_for(rf"{share} {room:,}\)", 20)
+        tui.key("Escape")
+        tui.wait_idle()
+        tui.submit(">resume")
+        tui.wait_for(rf"{share} {room:,}\.", 20)
+        if used < room:
+            tui.submit("go on")
+            tui.wait_for("Mock reply 1")
+            tui.wait_idle()
+            assert tui.text().count(f"Stop says: resume-hooks: {share} the context is used") == by_hook
+    context = data_of(home, "info", SESSION)["context"]
+    assert (context["window"], f"{context['percent']} % of") == (room + 20_000, share)
+    assert data_of(home, "sessions")["sessions"][0]["context"]["window"] == room + 20_000
