@@ -104,7 +104,7 @@ class Interrupted(ResumeHooksError, code="interrupted"):
     exit_code = 130
 
 
-class SessionLive(ResumeHooksError, code="session-live"):
+class SessionOpen(ResumeHooksError, code="session-open"):
     """A session that is, or may be, written by a running client, or by another of our own commands."""
 
 

@@ -275,7 +275,7 @@ def test_a_session_trimmed_in_place(config_home: ConfigHome, parent: str) -> Non
     """Its originals are in the backups, one for each time; a child of it has them all."""
     whole = held(parent)
     for options in (Options(keep_recent=0, only=("results",), min_savings=0), EVERYTHING):
-        in_place.write(session_file(parent), config_home.where, options, live=True)
+        in_place.write(session_file(parent), config_home.where, options, force=True)
     assert held(parent) != whole
     receipt = untrimmed(parent, config_home, strict=True)
     assert {uuid: found for uuid, found in held(receipt.file).items() if uuid in whole} == whole
@@ -284,7 +284,7 @@ def test_a_session_trimmed_in_place(config_home: ConfigHome, parent: str) -> Non
 def test_a_parent_trimmed_in_place_since(config_home: ConfigHome, parent: str) -> None:
     """The way leads over the parent's own placeholder to its backup."""
     whole, child = held(parent), trimmed(parent, config_home)
-    in_place.write(session_file(parent), config_home.where, EVERYTHING, live=True)
+    in_place.write(session_file(parent), config_home.where, EVERYTHING, force=True)
     receipt = untrimmed(child, config_home, strict=True)
     assert {uuid: found for uuid, found in held(receipt.file).items() if uuid in whole} == whole
 

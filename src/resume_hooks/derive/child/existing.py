@@ -15,7 +15,7 @@ from resume_hooks.errors import NotATranscript, SessionNotFound, WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import agent_of, ends_of, store_of
 from resume_hooks.sessions.link_log import read_links
-from resume_hooks.sessions.liveness import Clients
+from resume_hooks.sessions.open_sessions import Clients
 from resume_hooks.sessions.opening_layout import next_step_of
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile
@@ -31,7 +31,7 @@ _PATIENCE = 6.0  # seconds that are waited for it: longer than it may take
 
 @contextlib.contextmanager
 def one_at_a_time(parent: SessionFile, where: Where) -> Iterator[None]:
-    """Wait for who else makes a child of ``parent``; SessionLive after long, nobody waits where no state is written."""
+    """Wait for who else makes a child of ``parent``; SessionOpen after long, nobody waits where no state is written."""
     with contextlib.ExitStack() as held:
         with contextlib.suppress(WriteFailed):
             folder = os.path.join(where.state, "pending", f"making-{parent.session_id}")
