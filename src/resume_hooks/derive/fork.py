@@ -22,10 +22,10 @@ from resume_hooks.derive.child.rewrite_chain import (
     chain_rewrite,
     lineage_if_needed,
     scan_parent,
+    weighed,
 )
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.derive.cut_point import Cut, Truncator
-from resume_hooks.derive.trim.calibration import weigh
 from resume_hooks.errors import NothingToFork, UsageError
 from resume_hooks.paths import Where, canonical, project_folders
 from resume_hooks.sessions.archived.sessions import project_folder_of
@@ -102,8 +102,7 @@ def plan(
         )
     move = _move(parent, home, where)
     child = draft(session, parent.ends, REHOMED if move else FORK, where, output_dir, home=move.new if move else "")
-    context, scale = weigh(session.path, parent.transcript.chain, parent.pieces)
-    before, sent = context.tokens, tokens.sent_context(part.chain, scale.ratio)
+    before, sent = parent.context.tokens, tokens.sent_context(part.chain, parent.ratio)
     uncounted = 0 if sent.measured else base_of(parent.ends, where).tokens  # its records are not all that is sent
     after = sent.tokens + uncounted if place else before
     return ForkPlan(
@@ -155,7 +154,7 @@ def read(session: SessionFile, truncator: Truncator | None) -> tuple[ParentScan,
     if place is None:
         survey, read_back, pieces = WriteScan(), ReadBack(), Pieces()
         whole = scan(session.path, observers=(survey, read_back, pieces))
-        parent = ParentScan(session, whole, survey, read_back, pieces, parent.ends)
+        parent = weighed(session, whole, survey, read_back, pieces)
         place = cut_point.cut(whole, truncator)
     return parent, place
 

@@ -25,7 +25,6 @@ from resume_hooks.system.invocation import in_any_shell
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import BackTimes, ChildSize, Trim, continue_line
-from resume_hooks.transcripts.tokens import DEFAULT_WINDOW, recent_context
 
 OUTSIDE = "The new file does not lie in its project's folder: --resume will not find it there by its id."
 
@@ -50,7 +49,6 @@ class Draft(NamedTuple):
     file that is read, ``makes_folder``: the project folder may be missing. ``ancestors`` stand oldest first, ``block``
     is the lineage as text. ``agent`` is whose session it will be, ``parent_agent`` whose the parent is. Of a
     ``subagent`` the parent is who started it, but for its ``path``, which is that of the transcript that is read.
-    ``window`` is a large context window that the parent showed, which the child goes on in, else 0.
     """
 
     kind: Kind
@@ -68,7 +66,6 @@ class Draft(NamedTuple):
     warnings: tuple[str, ...] = ()
     agent: str = NAME
     parent_agent: str = NAME
-    window: int = 0
 
     @property
     def session_id(self) -> str:
@@ -113,11 +110,10 @@ class Draft(NamedTuple):
             kind=self.kind,
             at=self.setting.at,
             summary=summary,
-            size=size,
+            size=size and size._replace(window=size.window if self.agent == self.parent_agent == NAME else 0),
             trim=trim,
             rewound=rewound,
             subagent=self.subagent,
-            window=self.window,
         )
 
 
@@ -164,7 +160,6 @@ def draft(  # noqa: PLR0913 - what a child may be asked for
     given = bool(home) or place is not None or parent.agent != NAME  # the folder, by whose session it will be
     known = given or is_known(owner, where) or is_archived_copy(owner.path, where)
     parent_file = own_path(owner.path, where)
-    window = recent_context(parent.path).window if parent.agent == NAME and place is None else 0
     return Draft(
         kind=kind,
         setting=setting,
@@ -180,7 +175,6 @@ def draft(  # noqa: PLR0913 - what a child may be asked for
         warnings=() if known and output_dir is None else (OUTSIDE,),
         agent=place.agent if place else NAME,
         parent_agent=parent.agent,
-        window=window if window > DEFAULT_WINDOW else 0,
     )
 
 

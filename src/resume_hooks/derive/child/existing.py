@@ -22,6 +22,7 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.locks import locked_folder
 from resume_hooks.system.processes import client_pid
 from resume_hooks.transcripts import records, tokens
+from resume_hooks.transcripts.calibration import quick_context
 from resume_hooks.transcripts.head_tail import HeadTail, is_talk
 from resume_hooks.transcripts.records import message
 
@@ -66,7 +67,7 @@ def existing_child(
         return None
     if not any(report in str(message(row).get("content")) for row in child.first_records):
         return None
-    before = tokens.recent_context(parent.path).tokens
+    before = quick_context(parent.path).tokens
     return Receipt(
         session_id=link.child_id,
         file=session.path,
