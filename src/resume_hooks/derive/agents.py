@@ -124,6 +124,7 @@ def fork(
         raise UsageError("A cut and another agent exclude each other", "Fork it with the cut, then the fork with --to.")
     from resume_hooks.derive.conversation import conversation, told_lines
     from resume_hooks.derive.fork import ForkPlan
+    from resume_hooks.transcripts.api_usage import base_of
     from resume_hooks.transcripts.calibration import quick_context
     from resume_hooks.transcripts.transcript import scan
 
@@ -133,7 +134,8 @@ def fork(
     made = draft_of(session, "fork", where, output_dir, to=to)
     told = f"{made.block}\n\n{_origin_note(made, where)} The conversation follows as text, without its thinking."
     before = quick_context(session.path).tokens
-    after = round((len(told) + sum(len(one.text) for one in said)) / tokens.CHARACTERS_PER_TOKEN)
+    after = min(base_of(ends_of(session, where), where).tokens, before)
+    after += round((len(told) + sum(len(one.text) for one in said)) / tokens.CHARACTERS_PER_TOKEN)
     head = made.head(ChildSize(after, tokens.CHARACTERS_PER_TOKEN))
     write = writes.conversation if writes else told_lines
     return ForkPlan(draft=made, body=write(made, head, told, said), sizes=Sizes(before, after))

@@ -32,8 +32,6 @@ from resume_hooks.sessions.archived.sessions import project_folder_of
 from resume_hooks.sessions.lineage_block import moved_note
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.api_usage import base_of
 from resume_hooks.transcripts.invariants import Check, ReadBack
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
@@ -102,9 +100,8 @@ def plan(
         )
     move = _move(parent, home, where)
     child = draft(session, parent.ends, REHOMED if move else FORK, where, output_dir, home=move.new if move else "")
-    before, sent = parent.context.tokens, tokens.sent_context(part.chain, parent.ratio)
-    uncounted = 0 if sent.measured else base_of(parent.ends, where).tokens  # its records are not all that is sent
-    after = sent.tokens + uncounted if place else before
+    before = parent.context.tokens
+    after = parent.sent(part.chain, where) if place else before
     return ForkPlan(
         draft=child,
         body=chain_rewrite(

@@ -25,6 +25,7 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.atomic import BUFFER
 from resume_hooks.system.text import counted
 from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts.api_usage import base_of
 from resume_hooks.transcripts.calibration import weigh
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check, ReadBack, check_session
@@ -58,6 +59,14 @@ class ParentScan(NamedTuple):
     ends: HeadTail
     context: ContextUse
     ratio: float
+
+    def sent(self, chain: list[Node], where: Where) -> int:
+        """Tokens that the client would send of ``chain``, a beginning of its own, with what every request begins with.
+
+        What was never counted there are its records alone.
+        """
+        found = tokens.sent_context(chain, self.ratio)
+        return found.tokens + (0 if found.measured else min(base_of(self.ends, where).tokens, self.context.tokens))
 
     def size(self, after: int) -> ChildSize:
         """What a child of it that comes to so many tokens says of its size."""

@@ -37,7 +37,6 @@ from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.record_references import names_of
 from resume_hooks.system.text import encodable, plain
-from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.linearize import linearize, standalone_count
 from resume_hooks.transcripts.lines import Line
@@ -108,8 +107,7 @@ def plan(session: SessionFile, mark: Mark, report: str, where: Where, output_dir
         remarks = [*remarks, *on_parent(session, at, where)]
     told_of = Told(mark, report, left_out, lost, found)
     closing = Closing(model_text(child, told_of), card(told_of))
-    after = round((len(closing.text) + len(closing.card)) / parent.ratio)
-    after += tokens.sent_context(list(kept), parent.ratio).tokens if kept else 0
+    after = parent.sent(list(kept), where) + round((len(closing.text) + len(closing.card)) / parent.ratio)
     sizes = Sizes(parent.context.tokens, after)
     head = child.head(parent.size(after), rewound=BackTimes(mark.started_at, child.setting.at))
     told = Opening(child, head, *closing, parent.ends, sizes)
