@@ -24,5 +24,6 @@ export const PREFIXED = [
   "resume-hooks:search",
   "resume-hooks:session",
   "resume-hooks:lineage",
+  "resume-hooks:recall",
   "resume-hooks:help",
 ]

@@ -124,7 +124,7 @@ export function drawPane($, e, next) {
     ...shown().map(([id, line, marked]) => id !== pane.at ? h(Text, { wrap: 'truncate-end' }, line) :
       h(Box, {}, stop(UP, marked[0]), stop(LIST, marked.slice(1, -1)), stop(DOWN, marked.at(-1)))),
     ...pane.preview.map(aside),
-    h(Box, { gap: 2 },
+    h(Box, { columnGap: 2, flexWrap: 'wrap' },
       ...keys.map(([hotkey, key, label, again]) => h(Button, { key, hotkey, plain: true, dimColor: true, onPress: press(key, again) }, label)),
       aside(!e.props.isFocused ? pane.away : keys.length ? pane.help : pane.start)))
 }

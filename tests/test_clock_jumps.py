@@ -19,8 +19,8 @@ from resume_hooks.hooks.confirmations import Question
 from resume_hooks.search import listing
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.sessions.link_log import read_links
-from resume_hooks.sessions.liveness import why_live
 from resume_hooks.sessions.locate import session_file
+from resume_hooks.sessions.open_sessions import why_open
 from resume_hooks.storage import backups
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, write_session
 from tests.fuzz.targets.hooks import answered
@@ -116,13 +116,13 @@ def test_work_that_a_note_asks_for_is_never_stuck(config_home: ConfigHome, hands
 
 @pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
 def test_lists_and_looks(config_home: ConfigHome, hands: Clock, path: str, jump: float) -> None:
-    """A listing has no days left below zero, a search finds, and a session is live or not by now."""
+    """A listing has no days left below zero, a search finds, and a session is open or not by now."""
     os.utime(path, (time.time() - 3_600,) * 2)
     hands.ahead = jump
     (row,) = listing.listed(CWD, config_home.where)
     assert row.expires_days is None or row.expires_days >= 0
     assert clock.parse(row.ended) is not None
-    assert ("clock" in why_live(session_file(path), config_home.where)) == (jump == -YEAR), "unknown counts as live"
+    assert ("clock" in why_open(session_file(path), config_home.where)) == (jump == -YEAR), "unknown counts as open"
     with opened_index(config_home.where) as index:
         assert index.words.records == 12
     hands.ahead = 0

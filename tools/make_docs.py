@@ -153,8 +153,8 @@ def triggers_table() -> str:
 
 
 def has_page(trigger: Trigger) -> bool:
-    """Whether a trigger has a file in commands/: recover-context is a skill."""
-    return not trigger.inside and trigger.name != "recover-context"
+    """Whether a trigger has a file in commands/."""
+    return not trigger.inside
 
 
 def commands_module() -> str:

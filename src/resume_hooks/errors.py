@@ -39,7 +39,7 @@ class AmbiguousLocator(UsageError, code="ambiguous-locator"):
         locator: str,
         candidates: list[dict[str, object]],
         count: int = 0,
-        remedy: str = "Use more of the id, or the path of the file.",
+        remedy: str = "Use the id of the one you mean, as much of it as it takes, or the path of its file.",
     ) -> None:
         self.locator = locator
         self.candidates = candidates
@@ -104,7 +104,7 @@ class Interrupted(ResumeHooksError, code="interrupted"):
     exit_code = 130
 
 
-class SessionLive(ResumeHooksError, code="session-live"):
+class SessionOpen(ResumeHooksError, code="session-open"):
     """A session that is, or may be, written by a running client, or by another of our own commands."""
 
 

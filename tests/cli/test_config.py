@@ -83,7 +83,7 @@ def test_a_trigger_is_switched_off_by_the_name_that_is_typed(document: Document,
     error = document("config", "triggers_off", "full, fulll", code=2)["error"]
     assert (error["message"], "full, " in error["remedy"]) == ("There is no trigger 'fulll'", True)
     document("config", "triggers_off", "/full, recall")
-    for verb in ("resume", "recover-context"):
+    for verb in ("resume", "recall", "recover-context"):
         assert b"switched off" in cli("slash", verb, SESSION, stdin=b"").stdout
     assert b"switched off" not in cli("slash", "session", SESSION, stdin=b"").stdout
 

@@ -143,8 +143,8 @@ def test_what_means_nothing_is_a_usage_error(path: Path, cli: Cli, words: tuple[
 def test_a_live_session(config_home: ConfigHome, document: Document) -> None:
     """Refused with 1; a dry run says why; ``--force`` takes it."""
     write_session(config_home.project(), SESSION, conversation(1))
-    assert document("delete", SESSION, "--yes", code=1)["error"]["code"] == "session-live"
-    assert "seconds ago" in document("delete", SESSION, "--dry-run")["data"]["live"]
+    assert document("delete", SESSION, "--yes", code=1)["error"]["code"] == "session-open"
+    assert "seconds ago" in document("delete", SESSION, "--dry-run")["data"]["open"]
     assert document("delete", SESSION, "--yes", "--force")["data"]["written"]
 
 

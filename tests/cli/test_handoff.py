@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,9 @@ def test_print_shows_what_a_child_would_be_told(
     assert data["full"] in whole
     (command,) = data["digest"]["sections"]["commands"]
     assert (command["text"], command["ref"].split(":")[0]) == (COMMAND, SESSION)
+    for shown in (text, whole, data["opening"]):
+        assert set(re.findall(r"[0-9a-f]{8}-[0-9a-f-]{27}", shown)) == {SESSION}, "the child is never made"
+        assert re.search(r"^2\. .* · this session\nContext ", shown, re.MULTILINE)
     assert everything(config_home) == before
 
 

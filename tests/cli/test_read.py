@@ -172,7 +172,7 @@ def test_an_original_that_is_gone(document: Document, parent: Path, child: Path)
 
 def test_after_a_trim_in_place(cli: Cli, document: Document, parent: Path) -> None:
     """The session's own reference leads to its backup."""
-    document("trim", SESSION, "--in-place", "--live", "--keep-recent", "0", "--min-savings", "0")
+    document("trim", SESSION, "--in-place", "--force", "--keep-recent", "0", "--min-savings", "0")
     assert BULK not in parent.read_text()
     data = document("read", f"{SESSION}:2")["data"]
     assert (data["text"], data["truncated"], data["reference"]) == (BULK, True, f"{SESSION}:2")

@@ -15,7 +15,6 @@ from resume_hooks.derive.compare import (
     GO_ON,
     HANDOFF,
     KEPT_BY_COMPACTION,
-    QUICK_LIMIT,
     ROLLOVER,
     SUMMARY,
     SUMMARY_READS,
@@ -38,6 +37,7 @@ from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.api_usage import HOUR, Traffic
+from resume_hooks.transcripts.calibration import QUICK_LIMIT
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, ContextUse
 from tests.builders import (
     SESSION,

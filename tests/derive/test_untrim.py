@@ -16,6 +16,7 @@ from resume_hooks.derive.originals import CONTENTS
 from resume_hooks.derive.trim import in_place, plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import LEGEND
+from resume_hooks.derive.trim.preview import totals
 from resume_hooks.derive.trimmed_session import read_trimmed
 from resume_hooks.errors import CheckFailed, NotATranscript, NothingToTrim, SessionNotFound, UsageError
 from resume_hooks.sessions.lineage_block import OPENING
@@ -121,6 +122,17 @@ def test_everything_comes_back(config_home: ConfigHome, parent: str) -> None:
         "no tool call was lost or added",
         "thinking is as it was, or gone",
     }
+
+
+def test_a_trim_and_its_untrim_count_alike(config_home: ConfigHome, parent: str) -> None:
+    """Records, however many pieces of one go: an edit gives up two."""
+    edit = assistant([call("c2", "Edit", old_string=BULK, new_string=BULK * 2)], uuid="a4", parent="u3", ts=4)
+    write_session(os.path.dirname(parent), SESSION, [edit if row.get("uuid") == "a4" else row for row in bulky()])
+    decided = plan.plan(plan.read(session_file(parent)), config_home.where, EVERYTHING)
+    assert len(decided.choices) == 8
+    assert totals(decided)[-1].endswith(" in 7 records")
+    back = untrim.plan(read_trimmed(session_file(write(decided, config_home.where).file)), config_home.where)
+    assert back.facts == ["7 of 7 trimmed records are back"]
 
 
 def test_what_the_child_says_of_itself(config_home: ConfigHome, parent: str) -> None:
@@ -263,7 +275,7 @@ def test_a_session_trimmed_in_place(config_home: ConfigHome, parent: str) -> Non
     """Its originals are in the backups, one for each time; a child of it has them all."""
     whole = held(parent)
     for options in (Options(keep_recent=0, only=("results",), min_savings=0), EVERYTHING):
-        in_place.write(session_file(parent), config_home.where, options, live=True)
+        in_place.write(session_file(parent), config_home.where, options, force=True)
     assert held(parent) != whole
     receipt = untrimmed(parent, config_home, strict=True)
     assert {uuid: found for uuid, found in held(receipt.file).items() if uuid in whole} == whole
@@ -272,7 +284,7 @@ def test_a_session_trimmed_in_place(config_home: ConfigHome, parent: str) -> Non
 def test_a_parent_trimmed_in_place_since(config_home: ConfigHome, parent: str) -> None:
     """The way leads over the parent's own placeholder to its backup."""
     whole, child = held(parent), trimmed(parent, config_home)
-    in_place.write(session_file(parent), config_home.where, EVERYTHING, live=True)
+    in_place.write(session_file(parent), config_home.where, EVERYTHING, force=True)
     receipt = untrimmed(child, config_home, strict=True)
     assert {uuid: found for uuid, found in held(receipt.file).items() if uuid in whole} == whole
 

@@ -24,6 +24,7 @@ ANSWERS = {
     "trim": "trim",
     "mark try another way": "mark set",
     "back it did not work": "/resume ",
+    "recall": "remember the word ALPHA",
     SKILL: "remember the word ALPHA",
     "handoff go on": "handed off",
     "help": "In a shell: resume-hooks --help",

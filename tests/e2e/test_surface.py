@@ -21,7 +21,7 @@ from tests.e2e.plugin import LINEAGE, child_of, children, spoken
 from tests.e2e.test_cost_card import ABOVE, BELOW, OF_200K, turns
 from tests.e2e.test_inside import AS_ALWAYS, QUIET, begin, engine
 
-SMALL, MIDDLE, LARGE = (80, 24), (100, 40), (200, 50)
+SMALL, MIDDLE, BESIDE, LARGE = (80, 24), (100, 40), (110, 36), (200, 50)
 STEP = "fix the flaky test"
 MENU = rf"^ *{PROMPT_SIGN} /(full|search|sessions) +(Show|Find|List) "
 TRIES = 4
@@ -148,6 +148,20 @@ def test_a_pane_lists_finds_opens_forks_and_hands_off(sized: Tui, plugin: Path, 
     said = spoken(tui.api.main_requests()[-1])
     assert LINEAGE in said
     assert "Mend the pool" in said
+
+
+@pytest.mark.parametrize(
+    "size", [pytest.param(SMALL, marks=pytest.mark.wide), BESIDE, pytest.param(LARGE, marks=pytest.mark.wide)]
+)
+def test_keys_are_whole(home: ClientHome, api: MockApi, plugin: Path, others: Path, size: tuple[int, int]) -> None:
+    """However narrow the pane: a line breaks between two of them."""
+    with Tui(find_client(NEWEST), home, api, columns=size[0], rows=size[1]) as tui:
+        begin(tui, plugin)
+        listed(tui, "/sessions", "docs", "Write the docs")
+        tui.key("Down")
+        tui.wait_for("u: no compaction")
+        for words in ("h: hand off", "f: fork", "a: all projects", "Enter opens · Esc closes"):
+            assert words in tui.text()
 
 
 SAID_LATE = (

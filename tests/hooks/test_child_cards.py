@@ -145,7 +145,7 @@ def test_lineage_lists_every_ancestor(config_home: ConfigHome) -> None:
     text = shown(lineage_card(rows))
     assert "(2 sessions)" in text
     assert f"  1 · (file gone)\n     {session_id(9)}\n" in text
-    assert "  2 · prompt 0 · rollover · this session\n" in text
+    assert "  2 · prompt 0  rollover · this session\n" in text
     assert len(text.split("\n")[-1]) <= LAST_LINE
 
 

@@ -193,7 +193,8 @@ def test_what_is_to_be_pasted_is_copied(parent: Path) -> None:
     assert SESSION in ask("session")["text"]
     assert SESSION in ask("resume-hooks:resume")["text"]
     assert ask("resume-hooks:help", screen=False)["text"].startswith("type one behind /resume-hooks:")
-    assert "what was done here" in ask("recover-context")["text"]
+    for name in ("recall", "resume-hooks:recover-context"):
+        assert "what was done here" in ask(name)["text"]
     assert children(parent) == []
 
 

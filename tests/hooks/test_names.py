@@ -94,7 +94,7 @@ def test_a_bare_command_copies_nothing(row: Row, monkeypatch: pytest.MonkeyPatch
         json.dumps(answered(row.bare, {**event, "screen": screen}))
     fallback.answer(of_command(row.bare, ""), SESSION)
     assert copied == []
-    if row.name in {"resume", "handoff", "recover-context"}:
+    if row.name in {"resume", "handoff", "recall"}:
         answered(f"resume-hooks:{row.name}", event)
         assert len(copied) == 1
 

@@ -259,7 +259,7 @@ WITHOUT_TRANSCRIPT = {
     "rollover my words": "There is nothing to hand off",
     "trim": "There is nothing to trim",
     "trim yes": "There is nothing to trim",
-    "recover-context": "There is nothing to recover",
+    "recall": "There is nothing to recover",
     "lineage": "There are no ancestors to show",
 }
 

@@ -1,4 +1,4 @@
-"""``>recover-context``: what was done, shown and copied at no tokens."""
+"""``>recall``: what was done, shown and copied at no tokens."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.builders import (
 )
 from tests.hooks.conftest import Run, asked
 
-ASKED = Trigger("recover-context", "", slash=False, pasted=False)
+ASKED = Trigger("recall", "", slash=False, pasted=False)
 
 
 def worked(home: ConfigHome) -> str:
@@ -42,7 +42,7 @@ def worked(home: ConfigHome) -> str:
 def test_what_a_compaction_took_is_copied_and_shown(config_home: ConfigHome, run_hook: Run) -> None:
     """The user's words and the command that worked stand on the card, as they were before the compaction."""
     worked(config_home)
-    done = run_hook("prompt", {"session_id": SESSION, "prompt": ">recover-context"})
+    done = run_hook("prompt", {"session_id": SESSION, "prompt": ">recall"})
     reason = json.loads(done.stdout)["reason"]
     assert "Never touch the public API." in reason
     assert "make bench" in reason
@@ -73,4 +73,5 @@ def test_with_words_behind_it_the_skill_is_meant(config_home: ConfigHome) -> Non
     """``/resume-hooks:recover-context what was next`` is the model's to answer."""
     write_session(config_home.project(), SESSION, conversation(1))
     assert recognise("/resume-hooks:recover-context what was next") is None
-    assert recognise("/resume-hooks:recover-context") == ASKED._replace(slash=True, sign=SLASH)
+    for name in ("recall", "recover-context"):
+        assert recognise(f"/resume-hooks:{name}") == ASKED._replace(slash=True, sign=SLASH)

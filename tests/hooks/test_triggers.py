@@ -243,7 +243,7 @@ def test_long_prompts_are_decided(prompt: str) -> None:
         (">resume>handoff fix it", "handoff", "fix it"),
         (">handoff>handoff x", "handoff", "x"),
         (">help>lineage", "lineage", ""),
-        (">session-id>recover-context", "recover-context", ""),
+        (">session-id>recall", "recall", ""),
         ("/resume-hooks:trim>resume", "resume", ""),
     ],
 )

@@ -91,7 +91,7 @@ def test_what_a_row_tells(config_home: ConfigHome) -> None:
     assert (row.created, row.ended, row.path, row.size) == (instant(0), instant(3), path, os.path.getsize(path))
     assert (row.turns, row.turns_at_least, row.tokens, row.window, row.percent) == (2, 2, 1_300, 200_000, 1)
     assert (row.kind, row.derivation_type, row.parent_id) == ("original", "original", None)
-    assert (row.measured, row.live, row.expires_days) == (True, False, 25)
+    assert (row.measured, row.open, row.expires_days) == (True, False, 25)
 
 
 def test_what_is_left_out(config_home: ConfigHome) -> None:
@@ -202,7 +202,7 @@ def test_live_ones(config_home: ConfigHome) -> None:
     folder.mkdir()
     entry = {"pid": os.getpid(), "sessionId": session_id(2), "cwd": CWD, "updatedAt": 1}
     (folder / f"{os.getpid()}.json").write_text(json.dumps(entry), encoding="utf-8")
-    assert [(row.session_id, row.live) for row in rows(config_home)] == [
+    assert [(row.session_id, row.open) for row in rows(config_home)] == [
         (session_id(3), True),
         (session_id(1), False),
         (session_id(2), True),

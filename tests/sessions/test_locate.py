@@ -114,6 +114,19 @@ def test_title_that_clear_carried_over(config_home: ConfigHome) -> None:
     assert resolved(config_home, "X \u00b7 trim \u00b7 clear") == TWO
 
 
+def test_a_title_that_two_clears_carried_over_is_ambiguous(config_home: ConfigHome) -> None:
+    """The client gives both the same one: each is named by its id, none is taken for the other."""
+    talk(config_home, ONE, custom_title("Mine"))
+    clear = user("<command-name>/clear</command-name>", uuid="k")
+    for number in (TWO, session_id(3)):
+        write_session(config_home.project(), number, [custom_title("Mine", number), clear, *conversation(1)])
+    with pytest.raises(AmbiguousLocator) as caught:
+        resolved(config_home, "Mine \u00b7 clear")
+    assert {row["session_id"] for row in caught.value.candidates} == {TWO, session_id(3)}
+    assert str(caught.value).startswith("'Mine \u00b7 clear' fits 2 sessions")
+    assert resolved(config_home, "Mine") == ONE
+
+
 def test_title_here_before_elsewhere(config_home: ConfigHome) -> None:
     """A title of this project is taken before the same one of another; several of the same place are ambiguous."""
     talk(config_home, ONE, custom_title("same"), cwd="/elsewhere")

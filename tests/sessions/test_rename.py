@@ -77,7 +77,7 @@ def test_a_tag_is_one_record_and_an_empty_one_clears_it(session: SessionFile, co
 
 
 def test_the_session_gets_no_newer(session: SessionFile, config_home: ConfigHome) -> None:
-    """It does not become the latest, is not live, and expires when it would have."""
+    """It does not become the latest, is not open, and expires when it would have."""
     rename(session, "Fix the parser", config_home.environ)
     write(tagged(session, "x", config_home.where))
     assert os.stat(session.path).st_mtime == OLD

@@ -55,7 +55,7 @@ def continue_session(options: ContinueOptions) -> None:
         return
     if made is not None:
         tell(made)
-    elif options.watched and not options.show and (why := agent_of(session, options.where).why_live(session)):
+    elif options.watched and not options.show and (why := agent_of(session, options.where).why_open(session)):
         say(f"note: it may be open in a client: {why}. --fork keeps two clients apart.", err=True)
     finish(begun, Finish(show=options.show or not options.watched))
 
@@ -133,13 +133,13 @@ def make_fork(session: SessionFile) -> Receipt:
 
 def ask_way(session: SessionFile, found: Comparison) -> str:
     """Ask how to continue; the recommended answer is marked, the one for an empty line is pointed at."""
-    why_live = agent_of(session, Where()).why_live(session)
-    if why_live:
-        say(f"It may be open in a client: {why_live}. Two clients in one session mix it up; a fork keeps them apart.")
+    why_open = agent_of(session, Where()).why_open(session)
+    if why_open:
+        say(f"It may be open in a client: {why_open}. Two clients in one session mix it up; a fork keeps them apart.")
     advised = found.advice.strategy if found.advice else ""
     glance = found.glance
     leaner = glance.size > READ_BY_CLIENTS and is_live_part_within(glance.path, READ_BY_CLIENTS)
-    usual = FORK if why_live else advised or (FORK if leaner else GO_ON)
+    usual = FORK if why_open else advised or (FORK if leaner else GO_ON)
     words = _words(found, leaner=leaner)
     answers = [AnswerChoice(way, f"{words[way]}{'  <- fits best' if way == advised else ''}") for way in WAYS]
     return WAYS[ask("How do you want to continue?", answers, WAYS.index(usual))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 
 from resume_hooks.cli.child import answer, make, receipt_text, require_client, require_start
@@ -102,12 +103,14 @@ def _show(decided: RolloverPlan, options: HandoffOptions) -> None:
     digest = decided.contents.digest or Digest()
     whole = as_text.full(digest)
     unmade = f"; all of it: {decided.draft.command('read')} {digest_reference(decided.draft.session_id)}"
-    opening = decided.opening.replace(unmade, "")
+    # Nor is the child of its own row in the lineage ever made.
+    own = re.compile(rf" · {decided.draft.session_id}|\n +[^\n]*{decided.draft.session_id}[^\n]*")
+    opening = own.sub("", decided.opening.replace(unmade, ""))
 
     def text() -> str:
         if not options.full:
             return opening
-        return opening_text(decided.draft.block, next_step_of(decided.opening) or "", digest=whole)
+        return opening_text(own.sub("", decided.draft.block), next_step_of(decided.opening) or "", digest=whole)
 
     data = {"opening": opening, "digest": digest, "full": whole}
     options.emit(data, text, decided.draft.warnings)

@@ -25,6 +25,7 @@ from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.locator_forms import RESOLVERS, by_part_of_title, is_one_form
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.system.invocation import typed
+from resume_hooks.transcripts.calibration import QUICK_LIMIT
 
 BARE = "true"  # what programs around the client pass on where ``--resume`` was given no value
 EXACT = tuple(resolver for resolver in RESOLVERS if resolver is not by_part_of_title)  # others narrow a list
@@ -68,7 +69,7 @@ def _continue(session: SessionFile, way: str | None, options: ResumeOptions) -> 
         if not go_on(session, way, finish):
             raise _nothing_made()
         return
-    found = compare_strategies(session, limit=compare.QUICK_LIMIT)
+    found = compare_strategies(session, limit=QUICK_LIMIT)
     say(_card(found, whole=options.whole))
     while not go_on(session, ask_way(session, found), finish):
         say("")  # nothing was made: another way may do

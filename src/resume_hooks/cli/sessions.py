@@ -110,7 +110,7 @@ def _marks(row: ListedSession, folder: str, *, with_end: bool) -> str:
     said = (
         label_of(row.agent, Where()).lower() if row.agent != NAME else "",
         f"from {minute(row.expires_at)} UTC on" if with_end and row.expires_at else "",
-        "live" if row.live else "",
+        "open" if row.open else "",
         "archived" if row.kept else "",
         kind,
         f"#{row.tag}" if row.tag else "",

@@ -32,7 +32,7 @@ STAYS = "The vault still has a copy of {title}. To remove that, too: {command}"
 SHOWN = 10  # derived sessions that are named one by one
 
 NOT_DELETED: dict[str, Any] = {
-    "session": None, "live": "", "derived": [], "kept": "", "copies": [], "emptied": [], "strays": [], "written": False,
+    "session": None, "open": "", "derived": [], "kept": "", "copies": [], "emptied": [], "strays": [], "written": False,
 }  # fmt: skip
 NOT_RESTORED: dict[str, Any] = {"session": None, "kept": None, "trash": [], "vault": [], "strays": [], "written": False}
 INTERRUPTED = "the delete was interrupted: restore joins both halves"
@@ -61,7 +61,7 @@ def _delete(decided: Deletion, options: DeleteOptions, *, asks: bool) -> None:
         say(facts_of(decided, options.where))
     agreed = options.agreed("Move it to the trash?", asks=asks)
     entry = delete.write(decided, options.where, force=options.force) if agreed else decided.entry
-    data = NOT_DELETED | {"session": entry, "live": decided.live, "written": agreed}
+    data = NOT_DELETED | {"session": entry, "open": decided.open, "written": agreed}
     data["derived"] = [child.row for child in decided.derived]
 
     def text() -> str:
@@ -134,8 +134,8 @@ def facts_of(decided: Deletion, where: Where) -> str:
         ("last written", clock.minute(entry.ended)),
         ("takes", held_text(entry)),
     ]
-    if decided.live:
-        facts.append(("live", decided.live))
+    if decided.open:
+        facts.append(("open", decided.open))
     return table(facts) + _depending(decided, where)
 
 

@@ -34,12 +34,12 @@ def trim(options: TrimOptions) -> Receipt:
     for make_child in options.asked_of_parts():
         receipt: Receipt = make_child(options)
         return receipt
-    if options.live and not options.in_place:
-        raise UsageError("--live belongs to --in-place", "A child can be made of a live session as it is.")
+    if options.force and not options.in_place:
+        raise UsageError("--force belongs to --in-place", "A child can be made of an open session as it is.")
     if options.in_place and options.output_dir is not None:
         raise UsageError("--in-place rewrites the session where it lies", "Leave --output-dir or --in-place out.")
-    if options.live and options.start:
-        raise UsageError("--start would open a live session a second time", "Leave --start or --live out.")
+    if options.force and options.start:
+        raise UsageError("--start would open an open session a second time", "Leave --start or --force out.")
     require_client(options)
     trim = options_of(TypedOptions._make(getattr(options, name) for name in TypedOptions._fields))
     return _in_place(trim, options) if options.in_place else _in_a_child(trim, options)
@@ -57,7 +57,7 @@ def _in_place(trim: Options, options: TrimOptions) -> Receipt:
     if options.dry_run:
         done = in_place.plan(session, options.where, trim)
     else:
-        done = in_place.write(session, options.where, trim, live=options.live)
+        done = in_place.write(session, options.where, trim, force=options.force)
     more = {"savings": done.decided, "in_place": True, "backup": done.backup or None}
     return answer(options, done.receipt, more, lambda: _text_in_place(done))
 

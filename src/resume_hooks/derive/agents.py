@@ -124,6 +124,8 @@ def fork(
         raise UsageError("A cut and another agent exclude each other", "Fork it with the cut, then the fork with --to.")
     from resume_hooks.derive.conversation import conversation, conversation_lines
     from resume_hooks.derive.fork import ForkPlan
+    from resume_hooks.transcripts.api_usage import base_of
+    from resume_hooks.transcripts.calibration import quick_context
     from resume_hooks.transcripts.transcript import scan
 
     said = conversation(scan(session.path), session.session_id)
@@ -131,8 +133,9 @@ def fork(
         raise NothingToFork("There is nothing to fork: this session holds no conversation")
     made = draft_of(session, "fork", where, output_dir, to=to)
     told = f"{made.block}\n\n{_origin_note(made, where)} The conversation follows as text, without its thinking."
-    before = tokens.recent_context(session.path).tokens
-    after = round((len(told) + sum(len(one.text) for one in said)) / tokens.CHARACTERS_PER_TOKEN)
+    before = quick_context(session.path).tokens
+    after = min(base_of(ends_of(session, where), where).tokens, before)
+    after += round((len(told) + sum(len(one.text) for one in said)) / tokens.CHARACTERS_PER_TOKEN)
     head = made.head(ChildSize(after, tokens.CHARACTERS_PER_TOKEN))
     write = writes.conversation if writes else conversation_lines
     return ForkPlan(draft=made, body=write(made, head, told, said), sizes=Sizes(before, after))

@@ -27,12 +27,12 @@ from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.transcripts import api_usage as traffic
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.api_usage import Traffic
+from resume_hooks.transcripts.calibration import QUICK_LIMIT
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.tail_scan import is_live_part_within
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, RESERVED_OUTPUT, ContextUse, FirstRequest
 
-QUICK_LIMIT = 8 * 1024 * 1024  # bytes of a live conversation of which a trim is estimated: a tenth of a second
 PATIENT_LIMIT = 24 * 1024 * 1024  # the same for somebody who waits for it in a shell: a million tokens
 WORTH = 1_000  # tokens that a trim has to free to be spoken of
 LEAST_TURNS = 3  # turns that were counted, of which a typical one is known

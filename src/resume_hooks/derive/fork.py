@@ -22,18 +22,16 @@ from resume_hooks.derive.child.rewrite_chain import (
     chain_rewrite,
     lineage_if_needed,
     scan_parent,
+    weighed,
 )
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.derive.cut_point import Cut, Truncator
-from resume_hooks.derive.trim.calibration import weigh
 from resume_hooks.errors import NothingToFork, UsageError
 from resume_hooks.paths import Where, canonical, project_folders
 from resume_hooks.sessions.archived.sessions import project_folder_of
 from resume_hooks.sessions.lineage_block import moved_note
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.api_usage import base_of
 from resume_hooks.transcripts.invariants import Check, ReadBack
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
@@ -104,10 +102,8 @@ def plan(
         )
     move = _relocation_for(parent, home, where)
     child = draft(session, parent.ends, REHOMED if move else FORK, where, output_dir, home=move.new if move else "")
-    context, scale = weigh(session.path, parent.transcript.chain, parent.pieces)
-    before, sent = context.tokens, tokens.sent_context(part.chain, scale.ratio)
-    uncounted = 0 if sent.measured else base_of(parent.ends, where).tokens  # its records are not all that is sent
-    after = sent.tokens + uncounted if place else before
+    before = parent.context.tokens
+    after = parent.sent(part.chain, where) if place else before
     return ForkPlan(
         draft=child,
         body=chain_rewrite(
@@ -157,7 +153,7 @@ def read(session: SessionFile, truncator: Truncator | None) -> tuple[ParentScan,
     if place is None:
         survey, read_back, pieces = WriteScan(), ReadBack(), Pieces()
         whole = scan(session.path, observers=(survey, read_back, pieces))
-        parent = ParentScan(session, whole, survey, read_back, pieces, parent.ends)
+        parent = weighed(session, whole, survey, read_back, pieces)
         place = cut_point.cut(whole, truncator)
     return parent, place
 

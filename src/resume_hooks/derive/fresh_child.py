@@ -26,6 +26,7 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.text import counted, encodable, one_line, plain, plain_line
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.api_usage import base_of
+from resume_hooks.transcripts.calibration import quick_context
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.lines import read_lines
@@ -103,10 +104,11 @@ def opening(
     step = task_step(next_step) if contents.new_task else next_step
     text = opening_text(child.block, step, summary=told, digest=digest)
     card, _ = redact(_card(child, next_step, contents))
-    before = tokens.recent_context(parent.path).tokens
+    before = quick_context(parent.path).tokens
     base = min(base_of(ends, where).tokens, before)
     sizes = Sizes(before, base + round((len(text) + len(card)) / tokens.CHARACTERS_PER_TOKEN))
-    head = child.head(ChildSize(sizes.after, tokens.CHARACTERS_PER_TOKEN), summary=bool(contents.summary))
+    size = ChildSize(sizes.after, tokens.CHARACTERS_PER_TOKEN, tokens.window_shown(parent.path, before))
+    head = child.head(size, summary=bool(contents.summary))
     return Opening(child, head, text, card, ends, sizes, contents)
 
 

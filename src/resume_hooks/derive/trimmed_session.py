@@ -14,13 +14,13 @@ from itertools import dropwhile
 
 from resume_hooks.derive.child.chain_edits import Edit
 from resume_hooks.derive.originals import Originals, is_marked, origins_in
-from resume_hooks.derive.trim.calibration import Scale, weigh
 from resume_hooks.errors import NothingToTrim, SessionNotFound
 from resume_hooks.paths import Where
 from resume_hooks.sessions.client_window import window_of
 from resume_hooks.sessions.record_references import SHORT, RecordLine
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import records
+from resume_hooks.transcripts.calibration import Scale, weigh
 from resume_hooks.transcripts.chain import chain_to
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node

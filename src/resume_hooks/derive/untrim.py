@@ -16,7 +16,6 @@ from resume_hooks.derive.child.draft import draft
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite, chain_rewrite
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.derive.originals import CONTENTS, Originals, Restoring, is_marked, origins_in, pairs
-from resume_hooks.derive.trim.calibration import Scale
 from resume_hooks.derive.trim.plan import LEGEND
 from resume_hooks.derive.trimmed_session import Refilling, TrimmedSession, lacking, originals_of
 from resume_hooks.errors import SessionNotFound, UsageError
@@ -25,6 +24,7 @@ from resume_hooks.sessions.lineage_block import OPENING
 from resume_hooks.sessions.record_references import RecordLine
 from resume_hooks.storage.backups import instant_of
 from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts.calibration import Scale
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.lines import Line
@@ -122,7 +122,9 @@ def plan(
         child,
         transcript,
         reading.survey,
-        head=child.head(ChildSize(after.tokens, round(reading.scale.ratio, 2))),
+        head=child.head(
+            ChildSize(after.tokens, round(reading.scale.ratio, 2), tokens.window_shown(session.path, before.tokens))
+        ),
         lineage=child.block if whole else f"{child.block}\n{LEGEND}",
         edits=_edits(transcript, restored, whole=whole),
         books=books_of(transcript, reading.survey, ends, child.session_id),

@@ -34,8 +34,8 @@ def lineage_card(rows: list[Ancestor]) -> str:
     for number, row in shown:
         name = "(file gone)" if row.status == MISSING else row.title
         how = "" if row.status == MISSING else row.how
-        marks = "".join(f" · {mark}" for mark in (how, "this session" if number == count else "") if mark)
-        marks = LEFT.get(row.status, "") + marks
+        said = " · ".join(filter(None, (how, "this session" if number == count else "")))
+        marks = LEFT.get(row.status, "") + (f"  {said}" if said else "")
         lines.append(f"  {number} · {titled(name, COLUMNS - len(marks) - 5 - len(str(number)))}{marks}")
         dates = f" · {minute(row.created)} · {size_text(row.size)}" if row.created else ""
         lines.append(f"     {row.session_id or '(id unknown)'}{dates}")

@@ -1,7 +1,7 @@
-"""``>recover-context``: what this session and its ancestors came to, to read, and to paste where the model lost it.
+"""``>recall``: what this session and its ancestors came to, to read, and to paste where the model lost it.
 
-No model turn is spent. With words behind it the slash form is no trigger but the skill of the same name, and the model
-looks for itself.
+No model turn is spent. ``/resume-hooks:recover-context`` asks the same; with words it is the skill so called, and the
+model looks for itself.
 """
 
 from __future__ import annotations

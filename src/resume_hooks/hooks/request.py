@@ -41,7 +41,7 @@ WITHOUT_TRANSCRIPT: dict[str, tuple[type[ResumeHooksError], str]] = {
     "rollover": (NothingToHandOff, "There is nothing to hand off"),
     "trim": (NothingToTrim, "There is nothing to trim"),
     "untrim": (NothingToTrim, "There is nothing to untrim"),
-    "recover-context": (NothingToRecover, "There is nothing to recover"),
+    "recall": (NothingToRecover, "There is nothing to recover"),
     "lineage": (SessionNotFound, "There are no ancestors to show"),
     "fsck": (SessionNotFound, "There is nothing to repair"),
 }

@@ -86,7 +86,7 @@ _CORE = (
         "session",
         "",
         "Copy this session's id",
-        row="session, lineage, recover-context   its id, its ancestors, what was done",
+        row="session, lineage, recall  its id, its ancestors, what was done",
         aliases=("session-id",),
         alone=True,
     ),
@@ -100,7 +100,7 @@ _CORE = (
         reads=True,
     ),
     Row(
-        "recover-context",
+        "recall",
         "",
         "Show what was done here, to paste if the model has lost it",
         lane=f"{_HERE}.recover",
@@ -122,7 +122,7 @@ def _all() -> List[Row]:
 ROWS = {each.name: each for each in _all()}
 """Every trigger; ``make docs`` writes commands/, hooks/commands.mjs and docs/older-clients.md from it."""
 
-_FORMER = {name: now for name, (_, now) in part_table.FORMER.items() if now in ROWS}
+_FORMER = {name: now for name, (_, now) in part_table.FORMER.items() if now in ROWS} | {"recover-context": "recall"}
 ALIASES = {**_FORMER, **{alias: each.name for each in ROWS.values() for alias in each.aliases}}
 """Other words for a trigger, among them former ones, which nothing lists."""
 
@@ -188,7 +188,7 @@ def trigger_of(word: str) -> str:
 def of_command(command: str, text: str, *, hooked: bool = True) -> Trigger:
     """What the module inside the client asks for: a command as it was typed, or a word of the module's own."""
     sign, verb = (SLASH, command[len(SLASH) - 1 :]) if command.startswith(SLASH[1:]) else (BARE, command)
-    verb = _OF_BARE.get(verb, verb) if sign == BARE else verb
+    verb = _OF_BARE.get(verb, verb) if sign == BARE else ALIASES.get(verb, verb)
     return Trigger(verb, text, slash=True, pasted=False, hooked=hooked, sign=sign)
 
 

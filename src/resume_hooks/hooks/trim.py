@@ -26,7 +26,7 @@ from resume_hooks.hooks.triggers import BARE, Trigger
 from resume_hooks.paths import Where, find_session
 from resume_hooks.seam import answers
 from resume_hooks.sessions.link_log import read_links
-from resume_hooks.sessions.liveness import Clients
+from resume_hooks.sessions.open_sessions import Clients
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.processes import client_pid

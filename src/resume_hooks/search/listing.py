@@ -25,7 +25,7 @@ from resume_hooks.sessions.agents.registry import agent_of, opened_stores, store
 from resume_hooks.sessions.client_window import measured, window_set
 from resume_hooks.sessions.expiry import SOON, is_archived
 from resume_hooks.sessions.lineage import Family
-from resume_hooks.sessions.liveness import Clients
+from resume_hooks.sessions.open_sessions import Clients
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.sessions.session_files import LocalStore, SessionFile, SessionStore, known_ids
@@ -71,7 +71,7 @@ class ListedSession(NamedTuple):
     expires_days: int | None
     expires_at: str | None
     kept: bool
-    live: bool
+    open: bool
     commands: ResumeCommands
 
     @property
@@ -236,7 +236,7 @@ class SessionLister:
             expires_days=None if expires is None else max(0, int((expires - self._now) // DAY)),
             expires_at=None if expires is None else clock.from_epoch(expires),
             kept=is_archived(session.session_id, 0.0, self.where),
-            live=bool(self._clients.why_live(session)) if own else bool(agent.why_live(session)),
+            open=bool(self._clients.why_open(session)) if own else bool(agent.why_open(session)),
             commands=agent.commands(session.session_id, folder),
         )
 

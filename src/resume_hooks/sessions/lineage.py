@@ -67,8 +67,8 @@ class Ancestor:
 
     @property
     def named(self) -> str:
-        """Its title and how it came to be."""
-        return " · ".join(filter(None, (self.title, self.how)))
+        """Its title, which is a locator, and apart from that how it came to be."""
+        return "  ".join(filter(None, (self.title, self.how)))
 
 
 class Descendant(NamedTuple):

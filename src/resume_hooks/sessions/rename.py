@@ -17,8 +17,8 @@ import orjson
 from resume_hooks.errors import SessionNotFound, TitleTaken, UsageError, WriteFailed
 from resume_hooks.paths import Where, is_session_file
 from resume_hooks.sessions.archived.sessions import require_own
-from resume_hooks.sessions.liveness import why_live
 from resume_hooks.sessions.locator_candidates import titled
+from resume_hooks.sessions.open_sessions import why_open
 from resume_hooks.sessions.session_files import SessionFile, sessions_in
 from resume_hooks.storage.atomic import append_records
 from resume_hooks.system.text import encodable, plain_line
@@ -28,7 +28,7 @@ from resume_hooks.transcripts.records import Record
 
 MAX_LENGTH = 200  # characters of a title or a tag: what is longer nobody types
 MAX_PASSES = 10  # how often the SDK cleans a tag: what it takes out may join what stood apart
-IS_LIVE = "A client may have it open ({why}), and may write what it knew again. In Claude Code, type /rename instead."
+IS_OPEN = "A client may have it open ({why}), and may write what it knew again. In Claude Code, type /rename instead."
 
 _LOCATORS = re.compile(
     r"latest(?:~\d*)?|[0-9a-f-]{4,36}|\d+|#\d+|pr:#?\d+|(?:tag|title):.*|https?://.*|.*\.jsonl|~?/.*|-.*",
@@ -93,8 +93,8 @@ def write(change: LabelChange) -> None:
 
 
 def _change(session: SessionFile, old: str, new: str, records: list[Record], where: Where) -> LabelChange:
-    why = why_live(session, where) if records else ""
-    return LabelChange(session, old, new, tuple(records), (IS_LIVE.format(why=why),) if why else ())
+    why = why_open(session, where) if records else ""
+    return LabelChange(session, old, new, tuple(records), (IS_OPEN.format(why=why),) if why else ())
 
 
 def _own(session: SessionFile, where: Where) -> HeadTail:

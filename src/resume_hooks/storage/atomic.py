@@ -175,7 +175,7 @@ def _keep_owner(target: int, original: int) -> None:
 
 
 def _keep_times(temporary: str, original: int) -> None:
-    """An old session that is rewritten is neither the latest nor live; what is carried over later counts anew."""
+    """An old session that is rewritten is neither the latest nor open; what is carried over later counts anew."""
     was = os.fstat(original)
     os.utime(temporary, ns=(was.st_atime_ns, was.st_mtime_ns))
 

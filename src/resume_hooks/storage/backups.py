@@ -27,7 +27,7 @@ def folder_of(session_id: str, where: Where) -> str:
 
 @contextlib.contextmanager
 def only_one(session_id: str, where: Where) -> Iterator[None]:
-    """While the block runs nobody else rewrites this session in place; SessionLive where somebody does."""
+    """While the block runs nobody else rewrites this session in place; SessionOpen where somebody does."""
     busy, failed = "This session is being trimmed in place already", "The session was not backed up to"
     with locked_folder(folder_of(session_id, where), where, busy, failed):
         yield
@@ -37,7 +37,7 @@ def only_one(session_id: str, where: Where) -> Iterator[None]:
 def held(session_id: str, path: str, where: Where, *, stays: bool = False) -> Iterator[tuple[int, str]]:
     """Hold a session for a rewrite in place: locked, open to be read, and with the path of its copy, as ``copied``.
 
-    SessionLive while another process rewrites it.
+    SessionOpen while another process rewrites it.
     """
     with only_one(session_id, where):
         folder = folder_of(session_id, where)

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Iterator
 
-from resume_hooks.errors import SessionLive, WriteFailed
+from resume_hooks.errors import SessionOpen, WriteFailed
 from resume_hooks.paths import Where, private_folder
 from resume_hooks.storage.state_file import MODE
 
@@ -63,7 +63,7 @@ def _try(descriptor: int, *, wait: bool) -> None:
 def locked_folder(folder: str, where: Where, busy: str, failed: str, patience: float = 0.0) -> Iterator[None]:
     """Hold the lock of a folder in the state folder while the block runs; the folder is made, and removed if empty.
 
-    SessionLive, which says ``busy``, if another process holds it for longer than ``patience`` seconds; WriteFailed,
+    SessionOpen, which says ``busy``, if another process holds it for longer than ``patience`` seconds; WriteFailed,
     which begins with ``failed``, where the lock file can't be made. A volume without locks holds nobody up.
     """
     descriptor, locked = _acquire(folder, where, busy, failed, time.monotonic() + patience)
@@ -87,7 +87,7 @@ def _acquire(folder: str, where: Where, busy: str, failed: str, deadline: float)
         locked = lock(descriptor, max(0.0, deadline - time.monotonic()))
         if locked is False:
             os.close(descriptor)
-            raise SessionLive(busy, "Wait until that is done, then try again.")
+            raise SessionOpen(busy, "Wait until that is done, then try again.")
         if not locked or leads_to(path, descriptor):
             return descriptor, bool(locked)
         os.close(descriptor)  # its holder removed it between our two steps

@@ -37,10 +37,11 @@ class Parent(NamedTuple):
 
 
 class ChildSize(NamedTuple):
-    """What a child came to, for as long as no answer counted it."""
+    """What a child came to, for as long as no answer counted it; ``window`` is a large one that its parent showed."""
 
     context_tokens: int
     characters_per_token: float
+    window: int = 0
 
 
 class BackTimes(NamedTuple):
@@ -80,12 +81,8 @@ def continue_line(  # noqa: PLR0913 - what a first line may tell
     trim: Trim | None = None,
     rewound: BackTimes | None = None,
     subagent: str = "",
-    window: int = 0,
 ) -> bytes:
-    """The first line of a child, without its ending; readable by other tools of the field.
-
-    ``window`` are the tokens of a context window that only its parent shows, 0 for none.
-    """
+    """The first line of a child, without its ending; readable by other tools of the field."""
     file = encodable(parent_file)  # a name that is no UTF-8 can't be told in JSON; the id still leads there
     line: dict[str, Any] = {
         "continue_metadata": {
@@ -98,13 +95,13 @@ def continue_line(  # noqa: PLR0913 - what a first line may tell
         }
     }
     if size is not None:
-        line["continue_metadata"] |= size._asdict()
+        count, ratio, window = size
+        line["continue_metadata"] |= {"context_tokens": count, "characters_per_token": ratio}
+        line |= {"context_window": window} if window else {}
     if rewound is not None:
         line["continue_metadata"] |= {"startedAt": rewound.started_at, "rewoundAt": rewound.rewound_at}
     if subagent:
         line["continue_metadata"]["subagent"] = subagent
-    if window:
-        line["context_window"] = window
     if trim is not None:
         line["trim_metadata"] = {
             "parent_file": file,

@@ -244,6 +244,12 @@ def window_of_parent(stated: StatedSize | None) -> int:
     return LARGE_WINDOW if stated and window_for(stated.original) == LARGE_WINDOW else 0
 
 
+def window_shown(path: str, count: int) -> int:
+    """The large window that the session at ``path`` states, or needs for so many tokens; 0 for none."""
+    window = window_of_parent(stated_size(path)) or window_for(count)
+    return window if window > DEFAULT_WINDOW else 0
+
+
 def recent_context(path: str, window: int = 0) -> ContextUse:
     """The context in use at the end of a session's live chain, from as little of the file's end as tells it.
 

@@ -16,7 +16,7 @@ from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.archive.vault.lookup import as_it_was, states
 from resume_hooks.archive.vault.pack_writer import PackWriter
 from resume_hooks.archive.vault.verify import verify
-from resume_hooks.errors import SessionLive, SessionNotFound, UsageError, VaultOff, WriteFailed
+from resume_hooks.errors import SessionNotFound, SessionOpen, UsageError, VaultOff, WriteFailed
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived import unpack
 from resume_hooks.sessions.archived.layout import folder_of, unpacked, vault
@@ -286,7 +286,7 @@ def test_two_copies_of_one_id(config_home: ConfigHome) -> None:
 def test_one_at_a_time(config_home: ConfigHome) -> None:
     """A second command waits as long as it was told to; one for which nothing is to do does not."""
     session = laid_out(config_home)
-    with commit.only_one(SESSION, config_home.where), pytest.raises(SessionLive):
+    with commit.only_one(SESSION, config_home.where), pytest.raises(SessionOpen):
         archive_session(session, config_home.where, patience=0)
     kept = archive_session(session, config_home.where)
     with commit.only_one(SESSION, config_home.where):

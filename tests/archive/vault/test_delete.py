@@ -17,7 +17,7 @@ from resume_hooks.archive.vault import delete as deletion
 from resume_hooks.archive.vault import restore as restoring
 from resume_hooks.archive.vault.pack_writer import PackWriter
 from resume_hooks.archive.vault.trash import GONE
-from resume_hooks.errors import AmbiguousLocator, PlaceTaken, SessionLive, SessionNotFound, UsageError, WriteFailed
+from resume_hooks.errors import AmbiguousLocator, PlaceTaken, SessionNotFound, SessionOpen, UsageError, WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.sessions import locate
@@ -229,7 +229,7 @@ def test_of_two_deletes_at_once_one_has_it(config_home: ConfigHome) -> None:
     second = deletion.plan(session, config_home.where)
     entry = deletion.write(first, config_home.where)
     time.sleep(0.002)  # an entry is named by its millisecond
-    with pytest.raises((SessionNotFound, SessionLive)):
+    with pytest.raises((SessionNotFound, SessionOpen)):
         deletion.write(second, config_home.where, force=True)
     assert trash.all_deleted(config_home.where) == [entry]
 
@@ -237,7 +237,7 @@ def test_of_two_deletes_at_once_one_has_it(config_home: ConfigHome) -> None:
 def test_a_live_session_stays(config_home: ConfigHome) -> None:
     """Unless forced."""
     session = locate.session_file(write_session(config_home.project(), SESSION, conversation(1)))
-    with pytest.raises(SessionLive, match="seconds ago"):
+    with pytest.raises(SessionOpen, match="seconds ago"):
         delete(session, config_home)
     assert delete(session, config_home, force=True).complete
 
@@ -668,7 +668,7 @@ def test_one_command_at_a_time_is_at_work_in_the_trash(
     ]
     with commit.only_one_in_trash(Where(environ)):
         for act in tries:
-            with pytest.raises(SessionLive, match="at work in the trash"):
+            with pytest.raises(SessionOpen, match="at work in the trash"):
                 act()
     assert trash.all_deleted(Where(environ)) == [entry]
     restoring.write(decided, Where(environ))

@@ -7,10 +7,11 @@ import pytest
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.derive.child.write import write
+from resume_hooks.derive.trim.plan import read
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.child_titles import Kind
 from resume_hooks.sessions.opening_layout import next_step_of
-from tests.builders import ConfigHome, assistant, result, session_bytes, session_id, user, write_session
+from tests.builders import ConfigHome, assistant, conversation, result, session_bytes, session_id, user, write_session
 
 PARENT = session_id(1)
 LONG_AGO = "2020-01-01T00:00:00.000Z"
@@ -44,6 +45,18 @@ def test_no_step_at_all_counts_as_one(parent: locate.SessionFile, config_home: C
     found = existing_child(parent, "handoff", config_home.where, "")
     assert found is not None
     assert found.session_id == child
+
+
+def test_one_figure_with_a_trim(config_home: ConfigHome) -> None:
+    """What a handoff says of its parent, made or there already: what came after the last count is in it."""
+    rows = [*conversation(2), user("x" * 40_000, uuid="z", parent="r3", ts=9)]
+    parent = locate.session_file(str(write_session(config_home.project(), PARENT, rows)))
+    sent = read(parent).context.tokens
+    assert sent > 6_000
+    made = write(agents.fresh(parent, config_home.where, kind="handoff"), config_home.where)
+    found = existing_child(parent, "handoff", config_home.where)
+    assert found is not None
+    assert made.tokens_before == found.tokens_before == sent
 
 
 def test_another_step_is_another_handoff(parent: locate.SessionFile, config_home: ConfigHome) -> None:

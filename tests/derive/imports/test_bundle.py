@@ -14,7 +14,7 @@ import pytest
 
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import ChildPlan, write
+from resume_hooks.derive.child.write import ChildPlan, carry_out, write
 from resume_hooks.derive.imports import bring_in
 from resume_hooks.derive.imports.bring_in import BundleOptions, ImportedSession, import_sessions
 from resume_hooks.derive.imports.read_bundle import is_bundle, unpacked
@@ -230,12 +230,12 @@ def test_one_that_fails_takes_the_others_back(
     two = kept(config_home, conversation(2, session_id=session_id(2)), session_id(2))
     path = bundled(config_home, one, two)
 
-    def refuse(decided: ChildPlan, where: Where) -> Receipt:
+    def refuse(decided: ChildPlan, where: Where, *, dry_run: bool) -> Receipt:
         if decided.draft.session_id == two.session_id:
             raise CheckFailed("no", "no")
-        return write(decided, where)
+        return carry_out(decided, where, dry_run=dry_run)
 
-    monkeypatch.setattr(bring_in, "write", refuse)
+    monkeypatch.setattr(bring_in, "carry_out", refuse)
     with pytest.raises(CheckFailed):
         brought(path, there)
     assert [p for p in (there.config / "projects").rglob("*") if p.is_file()] == []

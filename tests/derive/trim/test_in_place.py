@@ -23,7 +23,7 @@ from resume_hooks.derive.trim import in_place
 from resume_hooks.derive.trim.in_place import InPlaceTrim
 from resume_hooks.derive.trim.options import TypedOptions, options_of
 from resume_hooks.derive.trim.selection import TrimEdit
-from resume_hooks.errors import CheckFailed, NothingToTrim, ResumeHooksError, SessionLive, UsageError, WriteFailed
+from resume_hooks.errors import CheckFailed, NothingToTrim, ResumeHooksError, SessionOpen, UsageError, WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions import held_links
 from resume_hooks.sessions.session_files import session_file
@@ -97,9 +97,9 @@ def laid(home: ConfigHome, content: list[Record] | bytes, number: int = 0) -> Pa
     return path
 
 
-def trim(home: ConfigHome, path: Path, *, live: bool = False, **options: Any) -> InPlaceTrim:
+def trim(home: ConfigHome, path: Path, *, force: bool = False, **options: Any) -> InPlaceTrim:
     """Trim a session in place."""
-    return in_place.write(session_file(str(path)), home.where, options_of(TypedOptions(**options)), live=live)
+    return in_place.write(session_file(str(path)), home.where, options_of(TypedOptions(**options)), force=force)
 
 
 def kept(home: ConfigHome) -> list[Path]:
@@ -189,7 +189,7 @@ def test_a_second_trim_keeps_pointing_at_the_first_backup(config_home: ConfigHom
     path = laid(config_home, bulky(6))
     first = Path(trim(config_home, path).backup)
     between = path.read_bytes()
-    second = trim(config_home, path, live=True, keep_recent=0)
+    second = trim(config_home, path, force=True, keep_recent=0)
     assert Path(second.backup).read_bytes() == between
     records = [orjson.loads(body) for body in path.read_bytes().splitlines()]
     pointing = {n: record["original_session"] for n, record in enumerate(records) if "truncated" in record}
@@ -203,37 +203,37 @@ def test_the_same_trim_again_writes_nothing(config_home: ConfigHome) -> None:
     path = laid(config_home, bulky(6))
     trim(config_home, path)
     between = path.read_bytes()
-    again = trim(config_home, path, live=True)
+    again = trim(config_home, path, force=True)
     assert (again.backup, again.receipt.written, again.receipt.file) == ("", False, "")
     assert path.read_bytes() == between
     assert len(kept(config_home)) == 1
 
 
 def test_a_plan_changes_nothing(config_home: ConfigHome) -> None:
-    """A dry run reads alone, also of a live session, and says that it is live."""
+    """A dry run reads alone, also of an open session, and says that it may be."""
     path = laid(config_home, bulky(6))
     os.utime(path)
     before = path.read_bytes()
     done = in_place.plan(session_file(str(path)), config_home.where, options_of())
     assert (done.backup, done.receipt.written, done.receipt.session_id) == ("", False, SESSION)
     assert done.receipt.tokens_after < done.receipt.tokens_before
-    assert "--live will be needed" in done.receipt.warnings[0]
+    assert "--force will be needed" in done.receipt.warnings[0]
     assert path.read_bytes() == before
     assert not (config_home.config / "resume-hooks").exists()
 
 
 def test_a_live_session_is_refused(config_home: ConfigHome) -> None:
-    """What was just written may be open in a client: refused with the way on, and done with --live."""
+    """What was just written may be open in a client: refused with the way on, and done with --force."""
     path = laid(config_home, bulky(6))
     os.utime(path)
     before = path.read_bytes()
-    with pytest.raises(ResumeHooksError, match="is live: it was written 0 seconds ago") as caught:
+    with pytest.raises(ResumeHooksError, match="may be open: it was written 0 seconds ago") as caught:
         trim(config_home, path)
-    assert "--live" in caught.value.remedy
+    assert "--force" in caught.value.remedy
     assert "Quit" in caught.value.remedy
     assert path.read_bytes() == before
     assert kept(config_home) == []
-    assert trim(config_home, path, live=True).receipt.written
+    assert trim(config_home, path, force=True).receipt.written
 
 
 def test_only_a_session_of_its_own_name(config_home: ConfigHome, tmp_path: Path) -> None:
@@ -245,10 +245,10 @@ def test_only_a_session_of_its_own_name(config_home: ConfigHome, tmp_path: Path)
     shutil.copy(path, other)
     for wrong in (link, other):
         with pytest.raises(UsageError, match="not a session's own file"):
-            trim(config_home, wrong, live=True)
+            trim(config_home, wrong, force=True)
     assert link.is_symlink()
     with pytest.raises(UsageError, match="not a session's own file"):
-        trim(config_home, Path(trim(config_home, path).backup), live=True)
+        trim(config_home, Path(trim(config_home, path).backup), force=True)
 
 
 def test_nothing_to_trim_leaves_no_backup(config_home: ConfigHome) -> None:
@@ -298,7 +298,7 @@ def test_a_read_only_session_is_not_rewritten(config_home: ConfigHome) -> None:
     path.chmod(0o400)
     before = path.read_bytes()
     with pytest.raises(WriteFailed, match="read-only") as caught:
-        trim(config_home, path, live=True)
+        trim(config_home, path, force=True)
     assert f"chmod u+w {path}" in caught.value.remedy
     with pytest.raises(WriteFailed, match="read-only"):
         in_place.plan(session_file(str(path)), config_home.where, options_of())
@@ -313,7 +313,7 @@ def test_a_backup_of_the_same_moment_stays(config_home: ConfigHome, monkeypatch:
     first = Path(trim(config_home, path).backup)
     before = path.read_bytes(), first.read_bytes()
     with pytest.raises(WriteFailed, match="could not be copied"):
-        trim(config_home, path, live=True, keep_recent=0)
+        trim(config_home, path, force=True, keep_recent=0)
     assert (path.read_bytes(), first.read_bytes()) == before
 
 
@@ -336,7 +336,7 @@ def _hold(where: Where, place: str, turns: int) -> None:
             with backups.only_one(SESSION, where):
                 os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL))  # two at once: FileExistsError
                 os.unlink(place)
-        except SessionLive:
+        except SessionOpen:
             pass
 
 
@@ -490,7 +490,7 @@ def test_no_record_of_a_running_writer_is_lost(config_home: ConfigHome, tmp_path
     for writer in writers:
         assert writer.stdout is not None
         assert writer.stdout.readline() == "ready\n"
-    done = trim(config_home, path, live=True)
+    done = trim(config_home, path, force=True)
     counts = {name: int(writer.communicate()[0]) for name, writer in zip("abc", writers, strict=True)}
     size = Path(done.backup).stat().st_size
     assert Path(done.backup).read_bytes() == (tmp_path / "old").read_bytes()[:size]
@@ -510,8 +510,8 @@ def test_a_program_that_keeps_the_file_open_is_told_of(config_home: ConfigHome) 
     with path.open("ab") as held:
         if append_carryover.held_for_writing(held.fileno()) is None:
             pytest.skip("this system does not tell")
-        assert in_place.STILL_OPEN in trim(config_home, path, live=True).receipt.warnings
-    assert in_place.STILL_OPEN not in trim(config_home, path, live=True, keep_recent=0).receipt.warnings
+        assert in_place.STILL_OPEN in trim(config_home, path, force=True).receipt.warnings
+    assert in_place.STILL_OPEN not in trim(config_home, path, force=True, keep_recent=0).receipt.warnings
 
 
 def test_what_comes_between_read_and_rename_goes_on(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -551,8 +551,8 @@ def test_from_the_shell(config_home: ConfigHome, cli: Cli, document: Document) -
     assert found["commands"]["in_client"] == f"/resume {SESSION}"
     os.utime(path)
     done = cli("trim", SESSION, "--in-place", "--keep-recent", "0")
-    assert (done.returncode, b"is live" in done.stderr) == (1, True)
-    done = cli("trim", SESSION, "--in-place", "--keep-recent", "0", "--live")
+    assert (done.returncode, b"may be open" in done.stderr) == (1, True)
+    done = cli("trim", SESSION, "--in-place", "--keep-recent", "0", "--force")
     assert done.returncode == 0
     assert str(kept(config_home)[1]).encode() in done.stdout
     assert b"keeps its own memory" in done.stderr
@@ -560,7 +560,7 @@ def test_from_the_shell(config_home: ConfigHome, cli: Cli, document: Document) -
 
 @pytest.mark.parametrize(
     "words",
-    [("--live",), ("--in-place", "--output-dir", "/"), ("--in-place", "--live", "--start", "--dry-run")],
+    [("--force",), ("--in-place", "--output-dir", "/"), ("--in-place", "--force", "--start", "--dry-run")],
     ids=["live alone", "elsewhere", "live and start"],
 )
 def test_options_that_mean_nothing_together(config_home: ConfigHome, cli: Cli, words: tuple[str, ...]) -> None:
@@ -591,7 +591,7 @@ def test_a_client_resumes_it(version: str, tmp_path: Path) -> None:
 
 @pytest.mark.e2e
 def test_under_a_running_client(tmp_path: Path) -> None:
-    """Open in a client: refused; with --live that goes on in the same file, and ``/resume`` loads what is left."""
+    """Open in a client: refused; with --force that goes on in the same file, and ``/resume`` loads what is left."""
     home = ClientHome(tmp_path / "home")
     path = home.install_session(session_bytes(bulky(6)), SESSION, set_cwd=True)
     environ = {"CLAUDE_CONFIG_DIR": str(home.config)}
@@ -606,7 +606,7 @@ def test_under_a_running_client(tmp_path: Path) -> None:
             with pytest.raises(ResumeHooksError, match=r"the running client [0-9]+ has it open"):
                 trim(ConfigHome(home.root, home.config, environ), path)
             # The mock's answers say that next to nothing was sent, so that nothing would be saved.
-            done = trim(ConfigHome(home.root, home.config, environ), path, live=True, min_savings=0)
+            done = trim(ConfigHome(home.root, home.config, environ), path, force=True, min_savings=0)
             assert done.receipt.written
             tui.submit("the second prompt")
             tui.wait_for("Mock reply 2")

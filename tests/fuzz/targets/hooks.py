@@ -22,7 +22,7 @@ FIELDS = ("session_id", "transcript_path", "cwd", "prompt", "source", "reason", 
 TRIGGERS = (
     ">", ">session", ">help", ">resume", ">lineage", ">handoff go on", ">trim", ">trim yes",
     ">mark x", ">back x",
-    ">search parser", ">recover-context", "/resume-hooks:handoff", "/resume-hooks:session",
+    ">search parser", ">recall", "/resume-hooks:handoff", "/resume-hooks:session",
     ">session\n/clear", ">unknown",
     " >resume", "a > b", "/clear",
     "/resume-hooks:", ">handoff " + "x" * 30_000, ">Resume", ">resume\x00",

@@ -35,7 +35,7 @@ def row(number: int = 1, **fields: Any) -> ListedSession:
         "expires_days": 20,
         "expires_at": None,
         "kept": False,
-        "live": False,
+        "open": False,
         "commands": ResumeCommands(
             f"/resume {session_id(number)}", f"cd {CWD} && claude --resume {session_id(number)}"
         ),

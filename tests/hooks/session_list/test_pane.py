@@ -76,16 +76,22 @@ def test_names_then_what_was_said_then_the_preview(project: Path) -> None:
     assert all(len(line) <= COLUMNS for line in [*shown["preview"], *(row[1] for row in whole["rows"])])
 
 
+@pytest.mark.parametrize(("columns", "most"), [(83, 4), (82, 3), (48, 3), (47, 3), (36, 2)])
+def test_the_list_leaves_room_for_every_line_of_keys(project: Path, columns: int, most: int) -> None:
+    """The client breaks between two of them where they don't fit side by side."""
+    assert ask(project, columns=columns, lines=7)["most"] == most
+
+
 def test_more_rows_are_given_than_a_small_pane_shows(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The module moves among them; at an edge, behind which there is more, it asks anew."""
-    whole = ask(project, lines=5)
+    whole = ask(project, lines=6)
     assert (ids(whole), whole["most"], whole["edges"]) == ([session_id(number) for number in (3, 2, 1)], 2, [])
     monkeypatch.setattr(pane, "AHEAD", 1)
-    first = ask(project, lines=5)
+    first = ask(project, lines=6)
     assert (ids(first), first["edges"], first["again"]) == ([session_id(3), session_id(2)], [session_id(2)], NAMES)
-    last = ask(project, lines=5, at=session_id(1))
+    last = ask(project, lines=6, at=session_id(1))
     assert (ids(last), last["edges"], last["at"]) == ([session_id(2), session_id(1)], [session_id(2)], session_id(1))
-    assert ask(project, lines=5, step=PREVIEW, at=session_id(2))["preview"] == []
+    assert ask(project, lines=6, step=PREVIEW, at=session_id(2))["preview"] == []
 
 
 def test_keys_open_fork_and_hand_off(project: Path) -> None:

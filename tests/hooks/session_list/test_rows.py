@@ -35,7 +35,7 @@ def test_what_there_is_no_room_for_is_left_out() -> None:
     assert wide.startswith("> #urgent Fix the parser ")
     for fact in ("main", "trim", "12+ turns", "11 %", "60 min"):
         assert fact in wide
-    assert "live" in listed(one._replace(live=True), 40, NOW, chosen=False)
+    assert "open" in listed(one._replace(open=True), 40, NOW, chosen=False)
 
 
 @given(st.text(max_size=60), st.text(max_size=300), st.integers(0, 300), st.integers(10, 160))

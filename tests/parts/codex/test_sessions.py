@@ -239,19 +239,19 @@ def test_an_old_fork_tells_its_parent_in_its_second_line(config_home: ConfigHome
     assert [row.session_id for row in rows] == [THREAD, OTHER]
 
 
-def test_liveness(config_home: ConfigHome, home: Path) -> None:
+def test_what_is_open(config_home: ConfigHome, home: Path) -> None:
     """By the lock that a thread's writer holds; without one by the time of the last write."""
     path = write(home, TALK)
     (agent,) = registry.others(config_home.where)
     (session,) = agent.store.sessions()
-    assert "seconds ago" in agent.why_live(session)
+    assert "seconds ago" in agent.why_open(session)
     os.utime(path, (1, 1))
-    assert agent.why_live(session) == ""
+    assert agent.why_open(session) == ""
     (home / "thread-writer-locks").mkdir()
     with (home / "thread-writer-locks" / f"{THREAD}.lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        assert agent.why_live(session) == "Codex has it open"
-    assert agent.why_live(session) == ""
+        assert agent.why_open(session) == "Codex has it open"
+    assert agent.why_open(session) == ""
     assert agent.commands(THREAD, "/a b") == (f"/resume {THREAD}", f"cd '/a b' && codex resume {THREAD}")
 
 

@@ -53,7 +53,7 @@ def test_lists_of_both(home: Path, cli: Cli, document: Document) -> None:
     (row,) = document("sessions", "--all", "--agent", "claude")["data"]["sessions"]
     assert row["session_id"] == SESSION
     text = cli("sessions", "--all", environ={"COLUMNS": "200"}).stdout.decode()
-    assert ["  codex · live" in line for line in text.splitlines() if THREAD[:8] in line] == [True]
+    assert ["  codex · open" in line for line in text.splitlines() if THREAD[:8] in line] == [True]
 
 
 def test_info_is_of_the_file_that_it_names(home: Path, document: Document) -> None:

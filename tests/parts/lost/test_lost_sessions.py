@@ -62,7 +62,7 @@ def test_found_read_and_gone_on_from(kept: Path, cli: Cli, document: Document, c
     before = kept.read_bytes()
     rows = document("sessions", "--project", CWD)["data"]["sessions"]
     assert [(row["agent"], row["session_id"]) for row in rows] == [("claude", SESSION), ("prompts", LOST)]
-    assert (rows[1]["turns"], rows[1]["ended"][:10], rows[1]["live"]) == (2, "2023-11-14", False)
+    assert (rows[1]["turns"], rows[1]["ended"][:10], rows[1]["open"]) == (2, "2023-11-14", False)
     assert "prompts only" in cli("sessions", "--all", environ={"COLUMNS": "200"}).stdout.decode()
     (hit,) = document("search", "zebra parser", "--all")["data"]["hits"]
     assert (hit["agent"], hit["session_id"], hit["role"]) == ("prompts", LOST, "prompt")

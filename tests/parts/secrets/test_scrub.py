@@ -118,9 +118,9 @@ def test_only_a_kind(path: Path, document: Document) -> None:
 def test_a_live_session(path: Path, document: Document) -> None:
     """A child is made of it; in place it is refused."""
     os.utime(path)
-    assert document("scrub", SESSION, "--in-place", "--yes", code=1)["error"]["code"] == "session-live"
+    assert document("scrub", SESSION, "--in-place", "--yes", code=1)["error"]["code"] == "session-open"
     assert ONE in path.read_text()
-    assert document("scrub", SESSION)["data"]["live"]
+    assert document("scrub", SESSION)["data"]["open"]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -81,7 +82,10 @@ def test_a_dry_run(cli: Cli, document: Document, config_home: ConfigHome, tmp_pa
     path.write_bytes(CONTENT)
     data = document("import", str(path), "--dry-run")["data"]
     assert (data["written"], data["checks"], data["imported"]["records"]) == (False, [], 6)
-    assert "would import" in cli("import", str(path), "--dry-run").stdout.decode()
+    assert (data["session_id"], data["file"]) == ("", "")
+    said = cli("import", str(path), "--dry-run").stdout.decode()
+    assert "would import" in said
+    assert not re.search(r"[0-9a-f]{8}-|/resume", said)
     assert left(config_home) == []
     assert not Path(config_home.where.state).exists()
 
@@ -253,6 +257,7 @@ def test_a_dry_run_of_a_bundle(document: Document, path: Path, config_home: Conf
     answer = document("import", str(path), "--whole", "--dry-run")
     assert answer["data"]["written"] is False
     assert answer["warnings"] == ["Bundles hold no file backups: rewind-files starts afresh."]
+    assert {row["session_id"] for row in answer["data"]["bundle"]} == {""}
     assert list(config_home.config.rglob("*.jsonl")) == []
 
 

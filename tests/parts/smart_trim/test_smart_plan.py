@@ -22,7 +22,6 @@ from resume_hooks.derive import untrim
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.originals import origins_in
-from resume_hooks.derive.trim.calibration import Scale
 from resume_hooks.derive.trim.plan import SessionScan
 from resume_hooks.derive.trimmed_session import read_trimmed
 from resume_hooks.errors import NotATranscript, NothingToTrim, PlanOutdated, SessionNotFound, UsageError
@@ -44,6 +43,7 @@ from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.transcripts import placeholders
+from resume_hooks.transcripts.calibration import Scale
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.placeholders import OriginalReference, is_placeholder, stands_for_something
 from resume_hooks.transcripts.provenance import read_parent

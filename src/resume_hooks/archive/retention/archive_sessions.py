@@ -14,7 +14,7 @@ from typing import NamedTuple
 from resume_hooks.archive.vault import permission, policy
 from resume_hooks.archive.vault.archive_session import ClientFiles, archive_session, is_current
 from resume_hooks.archive.vault.policy import Dropped
-from resume_hooks.errors import ResumeHooksError, SessionLive, SessionNotFound
+from resume_hooks.errors import ResumeHooksError, SessionNotFound, SessionOpen
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.manifest import ArchivedSession, find
 from resume_hooks.sessions.archived.sessions import is_archived_copy
@@ -104,7 +104,7 @@ class BackgroundArchiver:
         """Archive the session at a path; whether it is now. ResumeHooksError where it can't be."""
         try:
             archive_session(session_file(path), self._where, client_files=self._client_files, patience=PATIENCE)
-        except (SessionLive, SessionNotFound):
+        except (SessionOpen, SessionNotFound):
             return False
         return True
 

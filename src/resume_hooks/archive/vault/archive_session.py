@@ -152,7 +152,7 @@ def archive_session(
     """Archive a session and all that belongs to it. Costs a look at each file where nothing changed.
 
     VaultOff where nothing may be archived, UsageError for what is no session of a client, SessionNotFound where it is
-    gone, WriteFailed where the vault can't be written, SessionLive where another command is at it for long; of a
+    gone, WriteFailed where the vault can't be written, SessionOpen where another command is at it for long; of a
     session that is archived already, and can't be renewed, what was archived stays.
     """
     require_allowed(where)

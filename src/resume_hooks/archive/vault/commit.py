@@ -35,7 +35,7 @@ _OURS = re.compile(r"pack-([0-9]+)(?:\.[a-z0-9]+)*")
 def only_one(session_id: str, where: Where, patience: float = PATIENCE) -> Iterator[None]:
     """While the block runs no other command changes what is archived of a session; before and after it is swept.
 
-    SessionLive where another one does for longer than ``patience`` seconds. WriteFailed where the vault can't be
+    SessionOpen where another one does for longer than ``patience`` seconds. WriteFailed where the vault can't be
     written, is a symbolic link, or holds a manifest of this session that is not ours to replace.
     """
     if link := is_link(session_id, where):
@@ -53,7 +53,7 @@ def only_one(session_id: str, where: Where, patience: float = PATIENCE) -> Itera
 
 @contextlib.contextmanager
 def only_one_in_trash(where: Where, *, waiting: bool = True) -> Iterator[None]:
-    """While the block runs no other command moves anything into or out of the trash. SessionLive, WriteFailed.
+    """While the block runs no other command moves anything into or out of the trash. SessionOpen, WriteFailed.
 
     ``waiting``: one that packs it is done within ``PATIENCE``.
     """
@@ -112,7 +112,7 @@ def commit(archived: ArchivedSession, where: Where) -> ArchivedSession:
 def forget(archived: ArchivedSession, where: Where) -> None:
     """Remove what is archived of a session, and what was unpacked from it. The client's own files stay.
 
-    WriteFailed where something can't be removed, SessionLive where another command is at it.
+    WriteFailed where something can't be removed, SessionOpen where another command is at it.
     """
     with only_one(archived.session_id, where):
         try:

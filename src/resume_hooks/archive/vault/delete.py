@@ -18,7 +18,7 @@ from resume_hooks import clock
 from resume_hooks.archive.vault import commit, restore, trash
 from resume_hooks.archive.vault.archive_session import ClientFiles, described
 from resume_hooks.archive.vault.trash import GONE, StrayFolder, settled
-from resume_hooks.errors import ResumeHooksError, SessionLive, SessionNotFound, UsageError, WriteFailed
+from resume_hooks.errors import ResumeHooksError, SessionNotFound, SessionOpen, UsageError, WriteFailed
 from resume_hooks.paths import Where, all_folders, is_session_file, private_folder
 from resume_hooks.sessions.archived.layout import BY_ID, real
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, read, stored_file
@@ -26,21 +26,21 @@ from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.archived.unpack import stored
 from resume_hooks.sessions.held_links import release
 from resume_hooks.sessions.lineage import Descendant, Family
-from resume_hooks.sessions.liveness import why_live
+from resume_hooks.sessions.open_sessions import why_open
 from resume_hooks.sessions.session_files import SessionFile, is_known
 from resume_hooks.storage.move import is_same, second_name
 from resume_hooks.storage.state_file import sync_folder
 
 
 class Deletion(NamedTuple):
-    """A delete to be: ``entry`` is what the trash will hold, but for its folder; ``live`` says why it is, or ``""``.
+    """A delete to be: ``entry`` is what the trash will hold, but for its folder; ``open`` says why it is, or ``""``.
 
     ``derived`` are the sessions that came from it and stay.
     """
 
     session: SessionFile
     entry: ArchivedSession
-    live: str
+    open: str
     derived: tuple[Descendant, ...]
 
 
@@ -58,14 +58,14 @@ def plan(session: SessionFile, where: Where) -> Deletion:
     parts = _parts(session, where)
     entry = described(session, where)._replace(parts=parts, deleted_at=clock.now())
     derived = Family(where).descendants(session.session_id)
-    return Deletion(session, entry, why_live(session, where), tuple(derived))
+    return Deletion(session, entry, why_open(session, where), tuple(derived))
 
 
 def require_quiet(session: SessionFile, where: Where) -> None:
-    """Raise SessionLive where a session is live."""
-    if why := why_live(session, where):
-        raise SessionLive(
-            f"The session is live: {why}",
+    """Raise SessionOpen where a session is open."""
+    if why := why_open(session, where):
+        raise SessionOpen(
+            f"The session may be open: {why}",
             "Quit its client and wait a minute, or add --force: a client that has it open begins it anew.",
         )
 
@@ -73,7 +73,7 @@ def require_quiet(session: SessionFile, where: Where) -> None:
 def write(decided: Deletion, where: Where, *, force: bool = False) -> ArchivedSession:
     """Move a session to the trash; what the trash then holds.
 
-    SessionLive where it is live and not ``force``; WriteFailed, SessionNotFound where something can't be archived or
+    SessionOpen where it is open and not ``force``; WriteFailed, SessionNotFound where something can't be archived or
     unlinked: all is in its place then, unless the message says so.
     """
     if not force:

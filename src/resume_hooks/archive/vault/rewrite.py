@@ -36,7 +36,7 @@ def rewrite(
 
     A line comes with its ending. Files that are no text stay as they are; those that are no transcripts come whole, to
     ``text``, where that is given and they are not too large, and count as a line. Where nothing changes nothing is
-    written; else all of it is packed anew, and what was unpacked from it is removed. WriteFailed, SessionLive,
+    written; else all of it is packed anew, and what was unpacked from it is removed. WriteFailed, SessionOpen,
     SessionNotFound; what was archived before still is, then.
     """
     trash.take_over(archived, where)

@@ -120,7 +120,7 @@ def pack(where: Where, is_over: Callable[[], bool]) -> None:
 
 
 def take_over(entry: ArchivedSession, where: Where) -> None:
-    """Give a deleted session of 0.2.0 the manifest of today. OSError, WriteFailed, SessionLive."""
+    """Give a deleted session of 0.2.0 the manifest of today. OSError, WriteFailed, SessionOpen."""
     if entry.deleted_at and read(entry.folder, entry.session_id) is None:
         with commit.only_one_in_trash(where):
             if found := former.entry_in(entry.folder, where):

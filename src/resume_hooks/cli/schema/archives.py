@@ -59,7 +59,7 @@ class DeleteForm(Strict):
     """What was, or would be, deleted: a session, or what the trash held."""
 
     session: DeletedSession | None
-    live: str = Field(description="why the session counts as live; empty where it does not")
+    open: str = Field(description="why the session counts as open; empty where it does not")
     derived: list[DerivedSession]
     kept: str = Field(description="with --other-copies: the file that stays")
     copies: list[DeletedSession] = Field(description="with --other-copies: what else goes")

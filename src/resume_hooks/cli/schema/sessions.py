@@ -81,7 +81,7 @@ class SessionRow(Strict):
     expires_days: int | None = Field(description="whole days until the client may delete it; null for never")
     expires_at: str | None = Field(description="the instant from which on the client may delete it; null for never")
     kept: bool = Field(description="the vault has it, too")
-    live: bool = Field(description="a running client has it open, or may have")
+    open: bool = Field(description="in a running client, or may be")
     commands: Commands
 
 

@@ -44,7 +44,7 @@ class DeleteOptions(VerbOptions, body="resume_hooks.cli.trash:delete_session"):
     )
     damaged: bool = flag(help="With --empty-trash: also folders without a readable manifest, of any age.")
     yes: bool = YES
-    force: bool = flag(help="Even if the session is live.")
+    force: bool = flag(help="Even while a client has the session open.")
     dry_run: bool = DRY_RUN
 
 

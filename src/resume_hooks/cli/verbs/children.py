@@ -113,7 +113,7 @@ class TrimOptions(ChildOptions, body="resume_hooks.cli.trim:trim"):
     skip: str | None = option(help="Leave these rules out.")
     min_savings: int = option(type=click.IntRange(0), default=MIN_SAVINGS, show_default=True, help="Tokens.")
     in_place: bool = flag(help="Rewrite the session's own file, after a backup; no child is made.")
-    live: bool = flag(help="With --in-place: even while a client has the session open.")
+    force: bool = flag(help="With --in-place: even while a client has the session open.")
     of_parts: Any = OF_PARTS
 
 

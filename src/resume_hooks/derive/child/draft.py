@@ -26,7 +26,7 @@ from resume_hooks.system.invocation import in_any_shell
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import BackTimes, ChildSize, Trim, continue_line
-from resume_hooks.transcripts.tokens import DEFAULT_WINDOW, recent_context
+from resume_hooks.transcripts.tokens import DEFAULT_WINDOW
 
 OUTSIDE = "The new file does not lie in its project's folder: --resume will not find it there by its id."
 
@@ -51,7 +51,7 @@ class Draft(NamedTuple):
     file that is read, ``makes_folder``: the project folder may be missing. ``ancestors`` stand oldest first, ``block``
     is the lineage as text. ``agent`` is whose session it will be, ``parent_agent`` whose the parent is. Of a
     ``subagent`` the parent is who started it, but for its ``path``, which is that of the transcript that is read.
-    ``window`` is a large context window that the parent showed, which the child goes on in, else 0.
+    ``window`` is that of the parent's model as its client measured it, 0 where it never did.
     """
 
     kind: Kind
@@ -108,6 +108,9 @@ class Draft(NamedTuple):
         rewound: BackTimes | None = None,
     ) -> bytes:
         """The first line, without its ending: where the child comes from."""
+        if size:  # a large window alone is stated
+            window = (self.window or size.window) if self.agent == self.parent_agent == NAME else 0
+            size = size._replace(window=window if window > DEFAULT_WINDOW else 0)
         return continue_line(
             parent_id=self.parent.session_id,
             parent_file=self.parent_file,
@@ -118,7 +121,6 @@ class Draft(NamedTuple):
             trim=trim,
             rewound=rewound,
             subagent=self.subagent,
-            window=self.window,
         )
 
 
@@ -165,8 +167,6 @@ def draft(  # noqa: PLR0913 - what a child may be asked for
     given = bool(home) or place is not None or parent.agent != NAME  # the folder, by whose session it will be
     known = given or is_known(owner, where) or is_archived_copy(owner.path, where)
     parent_file = own_path(owner.path, where)
-    told = measured(parent.session_id, where)
-    window = recent_context(parent.path, told).window if parent.agent == NAME and place is None else 0
     return Draft(
         kind=kind,
         setting=setting,
@@ -182,7 +182,7 @@ def draft(  # noqa: PLR0913 - what a child may be asked for
         warnings=() if known and output_dir is None else (OUTSIDE,),
         agent=place.agent if place else NAME,
         parent_agent=parent.agent,
-        window=window if window > DEFAULT_WINDOW else 0,
+        window=measured(parent.session_id, where),
     )
 
 

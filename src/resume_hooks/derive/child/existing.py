@@ -15,13 +15,14 @@ from resume_hooks.errors import NotATranscript, SessionNotFound, WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import agent_of, ends_of, store_of
 from resume_hooks.sessions.link_log import read_links
-from resume_hooks.sessions.liveness import Clients
+from resume_hooks.sessions.open_sessions import Clients
 from resume_hooks.sessions.opening_layout import next_step_of
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.locks import locked_folder
 from resume_hooks.system.processes import client_pid
 from resume_hooks.transcripts import records, tokens
+from resume_hooks.transcripts.calibration import quick_context
 from resume_hooks.transcripts.head_tail import HeadTail, is_talk
 from resume_hooks.transcripts.records import message
 
@@ -31,7 +32,7 @@ _PATIENCE = 10.0  # seconds that are waited for it: longer than a trigger may re
 
 @contextlib.contextmanager
 def one_at_a_time(parent: SessionFile, where: Where) -> Iterator[None]:
-    """Wait for who else makes a child of ``parent``; SessionLive after long, nobody waits where no state is written."""
+    """Wait for who else makes a child of ``parent``; SessionOpen after long, nobody waits where no state is written."""
     with contextlib.ExitStack() as held:
         with contextlib.suppress(WriteFailed):
             folder = os.path.join(where.state, "pending", f"making-{parent.session_id}")
@@ -66,7 +67,7 @@ def existing_child(
         return None
     if not any(report in str(message(row).get("content")) for row in child.first_records):
         return None
-    before = tokens.recent_context(parent.path).tokens
+    before = quick_context(parent.path).tokens
     return Receipt(
         session_id=link.child_id,
         file=session.path,

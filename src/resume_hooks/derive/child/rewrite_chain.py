@@ -25,6 +25,8 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.atomic import BUFFER
 from resume_hooks.system.text import counted
 from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts.api_usage import base_of
+from resume_hooks.transcripts.calibration import weigh
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check, ReadBack, check_session
 from resume_hooks.transcripts.linearize import Linear, answers_meet, linearize
@@ -34,6 +36,7 @@ from resume_hooks.transcripts.provenance import ChildSize
 from resume_hooks.transcripts.raw_edit import encode, with_fields, without_usage
 from resume_hooks.transcripts.records import USER, Record, parse
 from resume_hooks.transcripts.tail_scan import scan_live
+from resume_hooks.transcripts.tokens import ContextUse
 from resume_hooks.transcripts.transcript import Transcript
 from resume_hooks.transcripts.trimmable_pieces import Pieces
 from resume_hooks.transcripts.write_scan import WriteScan
@@ -44,34 +47,45 @@ MEETINGS = "{count} directly after another: what stood between is lost, and the 
 
 
 class ParentScan(NamedTuple):
-    """A session as a child that takes it over reads it, once; ``read_back`` are the calls and the thinking in it."""
+    """A session as a child that takes it over reads it, once; ``read_back`` are the calls and the thinking in it.
+
+    ``context`` is what the client would send of it, ``ratio`` characters to a token.
+    """
 
     session: SessionFile
     transcript: Transcript
     survey: WriteScan
     read_back: ReadBack
-    pieces: Pieces
     ends: HeadTail
+    context: ContextUse
+    ratio: float
 
-    @property
-    def ratio(self) -> float:
-        """Characters to a token."""
-        return tokens.characters_per_token(self.transcript.chain)
+    def sent(self, chain: list[Node], where: Where) -> int:
+        """Tokens that the client would send of ``chain``, a beginning of its own, with what every request begins with.
 
-    @property
-    def tokens(self) -> int:
-        """Tokens of what the client would send of it."""
-        return tokens.session_context(self.session.path, self.transcript.chain).tokens
+        What was never counted there are its records alone.
+        """
+        found = tokens.sent_context(chain, self.ratio)
+        return found.tokens + (0 if found.measured else min(base_of(self.ends, where).tokens, self.context.tokens))
 
     def size(self, after: int) -> ChildSize:
         """What a child of it that comes to so many tokens says of its size."""
-        return ChildSize(after, round(self.ratio, 2))
+        window = tokens.window_shown(self.session.path, self.context.tokens)
+        return ChildSize(after, round(self.ratio, 2), window)
 
 
 def scan_parent(session: SessionFile) -> ParentScan:
     """Scan the live part of a session."""
     transcript, (survey, read_back, pieces) = scan_live(session.path, lambda: (WriteScan(), ReadBack(), Pieces()))
-    return ParentScan(session, transcript, survey, read_back, pieces, HeadTail(session.path))
+    return weighed(session, transcript, survey, read_back, pieces)
+
+
+def weighed(
+    session: SessionFile, transcript: Transcript, survey: WriteScan, read_back: ReadBack, pieces: Pieces
+) -> ParentScan:
+    """The scan of a session, with what its pieces weigh."""
+    context, scale = weigh(session.path, transcript.chain, pieces)
+    return ParentScan(session, transcript, survey, read_back, HeadTail(session.path), context, scale.ratio)
 
 
 class EveryRecord:

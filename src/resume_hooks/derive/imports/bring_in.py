@@ -23,7 +23,7 @@ from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.relocate import Relocation, relocation
 from resume_hooks.derive.child.rewrite_chain import EveryRecord
-from resume_hooks.derive.child.write import Body, ChildPlan, Sizes, receipt, write
+from resume_hooks.derive.child.write import Body, ChildPlan, Sizes, carry_out
 from resume_hooks.derive.imports import plan
 from resume_hooks.derive.imports.plan import ImportPlan, ImportSource
 from resume_hooks.derive.imports.read_bundle import BundledSession
@@ -225,7 +225,7 @@ class ImportedSession(NamedTuple):
 
     @property
     def session_id(self) -> str:
-        """What it is called here."""
+        """What it is called here; ``""`` where none was made."""
         return self.receipt.session_id or self.receipt.parent_session_id
 
 
@@ -277,7 +277,7 @@ def _bring(
         decided, files = plan.plan(source, options.home, where), 0
     if decided.existing is not None and not options.force:
         return ImportedSession(packed.head, plan.known(decided, decided.existing), existing=True, files=files)
-    made = receipt(decided) if options.dry_run else write(decided, where)
+    made = carry_out(decided, where, dry_run=options.dry_run)
     return ImportedSession(packed.head, made, existing=False, files=files)
 
 

@@ -21,7 +21,7 @@ from resume_hooks.derive.fresh_child import Contents, RolloverPlan
 from resume_hooks.derive.model.port import ModelCalls, Spent
 from resume_hooks.derive.summary.ask import rows_of, summarise, summary_text
 from resume_hooks.derive.summary.parts import SummaryMaterial, material
-from resume_hooks.errors import HeadlessFailed, ResumeHooksError, SessionLive, SessionNotFound, UsageError
+from resume_hooks.errors import HeadlessFailed, ResumeHooksError, SessionNotFound, SessionOpen, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.build import ANCESTOR_BUDGET, digest_of
@@ -160,7 +160,7 @@ def _as_written(begun: SummaryRollover, written: Receipt) -> bytes:
 
 
 def _replace(after: RolloverPlan, before: bytes, title: str, where: Where) -> Receipt:
-    """Put a child in the place of the one that held ``before``. SessionLive, WriteFailed, CheckFailed leave that."""
+    """Put a child in the place of the one that held ``before``. SessionOpen, WriteFailed, CheckFailed leave that."""
     path, session_id = after.draft.path, after.draft.session_id
     passed: list[Check] = []
 
@@ -172,7 +172,7 @@ def _replace(after: RolloverPlan, before: bytes, title: str, where: Where) -> Re
         with open(copy, "rb") as stream:
             same = stream.read() == before
         if not same:
-            raise SessionLive(
+            raise SessionOpen(
                 "somebody went on in the new session meanwhile, so it was left as it is", "Run the command again."
             )
         release(path, where)

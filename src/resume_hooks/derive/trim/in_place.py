@@ -23,11 +23,11 @@ from resume_hooks.derive.trim import plan as trimming
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import SessionScan, TrimPlan
 from resume_hooks.derive.trim.selection import Origins, edits_of
-from resume_hooks.errors import SessionLive, UsageError, WriteFailed
+from resume_hooks.errors import SessionOpen, UsageError, WriteFailed
 from resume_hooks.paths import Where, is_session_file
 from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.held_links import release
-from resume_hooks.sessions.liveness import why_live
+from resume_hooks.sessions.open_sessions import why_open
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage import backups
 from resume_hooks.storage.atomic import BUFFER, replace_session
@@ -44,7 +44,7 @@ OTHER_MEMORY = "A client that has this session open keeps its own memory of it u
 OLD_COUNTS = "The token counts in the file stay as they were paid: until the next answer the old size is shown."
 COMPACTS = "Clients up to 2.1.112 go by those counts: they may compact this session at once."
 STILL_OPEN = "A program still holds the old file open: what it writes from now on is not in the session. End it."
-IS_LIVE = "The session is live, so --live will be needed: {why}."
+IS_OPEN = "The session may be open, so --force will be needed: {why}."
 
 
 class InPlaceTrim(NamedTuple):
@@ -60,22 +60,22 @@ def plan(session: SessionFile, where: Where, options: Options) -> InPlaceTrim:
     _require_own_file(session, where)
     decided = trimming.plan(trimming.read(session), where, options)
     notes = _notes(decided)
-    if why := why_live(session, where):
-        notes.insert(0, IS_LIVE.format(why=why))
+    if why := why_open(session, where):
+        notes.insert(0, IS_OPEN.format(why=why))
     return InPlaceTrim(decided, _receipt(decided, (), notes), "")
 
 
-def write(session: SessionFile, where: Where, options: Options, *, live: bool = False) -> InPlaceTrim:
+def write(session: SessionFile, where: Where, options: Options, *, force: bool = False) -> InPlaceTrim:
     """Trim a session's own file; what others append meanwhile is carried over.
 
-    SessionLive if it is live and not ``live``, or while another process trims it; WriteFailed or CheckFailed change
+    SessionOpen if it is open and not ``force``, or while another process trims it; WriteFailed or CheckFailed change
     nothing. Nothing is written if trimming would not pay.
     """
     _require_own_file(session, where)
-    if not live and (why := why_live(session, where)):
-        raise SessionLive(
-            f"The session is live: {why}",
-            "Quit its client and wait a minute, or add --live: what it writes meanwhile is kept.",
+    if not force and (why := why_open(session, where)):
+        raise SessionOpen(
+            f"The session may be open: {why}",
+            "Quit its client and wait a minute, or add --force: what it writes meanwhile is kept.",
         )
     with backups.held(session.session_id, session.path, where, stays=True) as (original, backup):
         scanned = trimming.read(session._replace(path=backup), whole=True)

@@ -12,7 +12,6 @@ from resume_hooks.derive.child.draft import Draft, draft
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite, chain_rewrite
 from resume_hooks.derive.child.write import Body, ChildPlan, Sizes
 from resume_hooks.derive.originals import Originals
-from resume_hooks.derive.trim.calibration import Scale, weigh
 from resume_hooks.derive.trim.options import KEEP_RECENT, Options
 from resume_hooks.derive.trim.rules import TrimMaterial, material
 from resume_hooks.derive.trim.selection import Choice, Origins, Savings, choose, edits_of, savings_of, without_screens
@@ -23,6 +22,7 @@ from resume_hooks.sessions.archived.sessions import own_path
 from resume_hooks.sessions.client_window import as_client_acts, window_of
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import records, tokens
+from resume_hooks.transcripts.calibration import Scale, weigh
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import ChildSize, Trim
 from resume_hooks.transcripts.records import Record
@@ -178,7 +178,11 @@ def plan(
 def plan_of(scanned: Trimmable, child: Draft, options: Options, decision: Decision, method: str) -> TrimPlan:
     """The child of a decision that was made by a ``method``."""
     head = child.head(
-        ChildSize(decision.after.tokens, decision.savings.ratio),
+        ChildSize(
+            decision.after.tokens,
+            decision.savings.ratio,
+            tokens.window_shown(scanned.session.path, decision.before.tokens),
+        ),
         trim=Trim({**_parameters(options), "method": method}, _stats(decision)),
     )
     tools = _tools_trimmed(decision.choices)

@@ -44,10 +44,10 @@ def totals(decided: TrimPlan) -> list[str]:
     before, after, saved = decided.before, decided.after, decided.savings
     about = "" if before.measured else "about "
     sent = f"a resume sends {about}{before.tokens:,} tokens ({before.percent} % of {before.limit:,})"
-    places = counted(len(decided.choices), "place")
+    records = counted(len({choice.piece.number for choice in decided.choices}), "record")
     return [
         f"{sent}, after the trim about {after.tokens:,} ({after.percent} %)",
-        f"saves about {saved.tokens:,} tokens, {saved.characters:,} characters in {places}",
+        f"saves about {saved.tokens:,} tokens, {saved.characters:,} characters in {records}",
     ]
 
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from resume_hooks.derive.child.chain_edits import Edit
-from resume_hooks.derive.trim.calibration import Scale
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.rules import RULES, Pick, TrimMaterial
 from resume_hooks.transcripts import placeholders
+from resume_hooks.transcripts.calibration import Scale
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.placeholders import SHORTEST, Origin, OriginalReference
 from resume_hooks.transcripts.records import WRITERS, Record

@@ -36,8 +36,11 @@ NAMES, SAID, PREVIEW = "names", "said", "preview"
 LISTING = 1.0
 """Seconds of processor time after which no more sessions are listed; the newest are by then, on a busy machine too."""
 
-ABOVE = 3
-"""Lines beside list and preview: the words, what is listed, the keys."""
+ABOVE = 2
+"""Lines beside list, preview and keys: the words, what is listed."""
+
+GAP = 2
+"""Columns between two keys."""
 
 LEAST = 8
 """Lines that list and preview need to stand both."""
@@ -149,7 +152,7 @@ def _listed(asked: PaneEvent, folder: str, where: Where) -> dict[str, Any]:
     if asked.step == SAID:
         said, late = _said(asked, folder, where)
         choices.tell(said)
-    most, _ = _room(asked.lines)
+    most, _ = _room(asked)
     head = _head(asked, choices, late, whole=whole)
     fitting, now = choices.fitting, time.time()
     chosen = next((row for row in fitting if row.session_id == asked.at), None) or choices.chosen
@@ -183,10 +186,20 @@ def _head(asked: PaneEvent, choices: Choices, late: str, *, whole: bool) -> str:
     return f"Sessions of {what} · {shown:,} of {count}{late}"
 
 
-def _room(lines: int) -> tuple[int, int]:
+def _room(asked: PaneEvent) -> tuple[int, int]:
     """The lines of the list, and those of the preview, which a small pane does without."""
-    both = max(1, lines - ABOVE)
+    both = max(1, asked.lines - ABOVE - _lines_of_keys(asked.columns))
     return (both, 0) if both < LEAST else (-(-both // 2), both // 2)
+
+
+def _lines_of_keys(columns: int) -> int:
+    """The lines that all keys take with what stands behind them; the client breaks between them."""
+    count, used = 1, -GAP
+    for words in (*(f"{key}: {label}" for key, _, label, _ in KEYS), HELP):
+        used += GAP + len(words)
+        if used > columns > 0:
+            count, used = count + 1, len(words)
+    return count
 
 
 def _lines(row: ListedSession, said: Said | None, columns: int, now: float) -> list[str]:
@@ -218,7 +231,7 @@ def _said(asked: PaneEvent, folder: str, where: Where) -> tuple[list[Said], str]
 
 def _preview(asked: PaneEvent, where: Where) -> list[str]:
     """What is shown of the session that is marked, in as many lines as there are."""
-    _, room = _room(asked.lines)
+    _, room = _room(asked)
     if room < 1 or not asked.at:
         return []
     try:

@@ -47,8 +47,8 @@ def filled(text: str, columns: int, *, right: bool = False) -> str:
 
 
 def age(row: ListedSession, now: float) -> str:
-    """How long ago a session was written; ``live`` while a client may have it open."""
-    return "live" if row.live else span(max(0, int(now - row.mtime)))
+    """How long ago a session was written; ``open`` while a client may have it so."""
+    return "open" if row.open else span(max(0, int(now - row.mtime)))
 
 
 def turns(row: ListedSession) -> str:

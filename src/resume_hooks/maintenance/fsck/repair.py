@@ -193,7 +193,7 @@ def plan(session: SessionFile, where: Where, *, branch: str | None = None, outpu
         child,
         whole,
         survey,
-        head=child.head(ChildSize(after, stated.ratio) if stated else None),
+        head=child.head(ChildSize(after, stated.ratio, tokens.window_shown(session.path, before)) if stated else None),
         lineage=child.block,
         edits={
             finding.record: without_thinking

@@ -75,7 +75,7 @@ class PromptsLeft(Claude):
         folders = {os.path.dirname(session.path) for session in self.lost}
         return [file for folder in sorted(folders) for file in transcript_files.files_in(folder)]
 
-    def why_live(self, session: SessionFile) -> str:  # noqa: ARG002
+    def why_open(self, session: SessionFile) -> str:  # noqa: ARG002
         """They are gone."""
         return ""
 

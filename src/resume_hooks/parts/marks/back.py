@@ -26,7 +26,6 @@ from resume_hooks.derive.child.rewrite_chain import (
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.derive.cut_point import AtRecord
 from resume_hooks.derive.fresh_child import Opening, fresh
-from resume_hooks.derive.trim.calibration import weigh
 from resume_hooks.errors import NoMark, UsageError
 from resume_hooks.parts.marks.back_text import LeftOut, Told, card, model_text
 from resume_hooks.parts.marks.fork_point import on_parent
@@ -38,7 +37,6 @@ from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.record_references import names_of
 from resume_hooks.system.text import encodable, plain
-from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.linearize import linearize, standalone_count
 from resume_hooks.transcripts.lines import Line
@@ -109,10 +107,8 @@ def plan(session: SessionFile, mark: Mark, report: str, where: Where, output_dir
         remarks = [*remarks, *on_parent(session, at, where)]
     told_of = Told(mark, report, left_out, lost, found)
     closing = Closing(model_text(child, told_of), card(told_of))
-    context, scale = weigh(session.path, parent.transcript.chain, parent.pieces)
-    after = round((len(closing.text) + len(closing.card)) / scale.ratio)
-    after += tokens.sent_context(list(kept), scale.ratio).tokens if kept else 0
-    sizes = Sizes(context.tokens, after)
+    after = parent.sent(list(kept), where) + round((len(closing.text) + len(closing.card)) / parent.ratio)
+    sizes = Sizes(parent.context.tokens, after)
     head = child.head(parent.size(after), rewound=BackTimes(mark.started_at, child.setting.at))
     told = Opening(child, head, *closing, parent.ends, sizes)
     if child.agent != NAME:

@@ -14,7 +14,7 @@ from resume_hooks.derive import agents
 from resume_hooks.derive.child.bookkeeping import books_of, replaced_of
 from resume_hooks.derive.child.chain_edits import Edit
 from resume_hooks.derive.child.draft import draft
-from resume_hooks.derive.child.rewrite_chain import ParentScan, chain_rewrite
+from resume_hooks.derive.child.rewrite_chain import chain_rewrite, weighed
 from resume_hooks.derive.child.write import FORGETTING, ChildPlan, Sizes
 from resume_hooks.errors import NothingToFork
 from resume_hooks.parts.secrets.cleaner import Cleaner
@@ -23,7 +23,6 @@ from resume_hooks.parts.secrets.replace import replace
 from resume_hooks.paths import ENDING, Where
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check, ReadBack
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
@@ -88,7 +87,7 @@ def plan(session: SessionFile, where: Where, cleaner: Cleaner, *, output_dir: st
             "There is nothing to copy: this session holds no conversation",
             "Its file is rewritten all the same by: resume-hooks scrub --in-place",
         )
-    parent = ParentScan(session, transcript, survey, said, pieces, HeadTail(session.path))
+    parent = weighed(session, transcript, survey, said, pieces)
     child = draft(session, parent.ends, FORGETTING, where, output_dir)
     child = child._replace(root_title=cleaner.words(child.root_title), block=cleaner.words(child.block))
     own = child.session_id
@@ -98,7 +97,7 @@ def plan(session: SessionFile, where: Where, cleaner: Cleaner, *, output_dir: st
         child,
         transcript,
         survey,
-        head=child.head(parent.size(parent.tokens)),
+        head=child.head(parent.size(parent.context.tokens)),
         edits=thoughts.edits,
         books=[marking.line(row) for row in books],
         mark=marking,
@@ -107,7 +106,7 @@ def plan(session: SessionFile, where: Where, cleaner: Cleaner, *, output_dir: st
     return ScrubPlan(
         draft=child,
         body=body,
-        sizes=Sizes(parent.tokens, parent.tokens),
+        sizes=Sizes(parent.context.tokens, parent.context.tokens),
         cleaner=cleaner,
         chain=tuple(node.uuid for node in body.linear.nodes if node.number not in thoughts.gone),
     )

@@ -43,7 +43,7 @@ from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agent_of, original
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.sessions import is_archived_copy
-from resume_hooks.sessions.liveness import Clients
+from resume_hooks.sessions.open_sessions import Clients
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.head_tail import HeadTail
 
@@ -136,7 +136,7 @@ class ScrubFindings:
     rows: tuple[Holding, ...]
     scanner: Cleaner
     known: Cleaner
-    live: str
+    open: str
     title: str
     short: frozenset[str] = frozenset()
 
@@ -201,12 +201,12 @@ def look_again(before: ScrubFindings, where: Where) -> ScrubFindings:
     # Another agent's session is looked at in a copy; people find it where the original is.
     rows = [row._replace(place=row.place._replace(path=original(row.place.path, where))) for row in rows]
     if not os.path.lexists(session.path):
-        return replace(found, rows=tuple(rows), live="")
+        return replace(found, rows=tuple(rows), open="")
     if session.agent != NAME:
-        live = agent_of(session, where).why_live(session)
+        why = agent_of(session, where).why_open(session)
     else:
-        live = "" if is_archived_copy(session.path, where) else clients.why_live(session)
-    return replace(found, rows=tuple(rows), live=live, title=found.known.words(HeadTail(session.path).title))
+        why = "" if is_archived_copy(session.path, where) else clients.why_open(session)
+    return replace(found, rows=tuple(rows), open=why, title=found.known.words(HeadTail(session.path).title))
 
 
 def is_reached(relation: str, wanted: ScrubReach) -> bool:
@@ -243,8 +243,8 @@ def _holding(place: Location, found: ScrubFindings, where: Where, clients: Clien
         with contextlib.suppress(OSError):
             status = os.stat(place.path)
             file = SessionFile(place.session_id, place.path, status.st_mtime, status.st_size)
-            if live := clients.why_live(file):
-                why = f"It is live: {live}. When it is not: resume-hooks scrub {place.session_id} --in-place"
+            if reason := clients.why_open(file):
+                why = f"It may be open: {reason}. When it is not: resume-hooks scrub {place.session_id} --in-place"
                 return Holding(place, kinds, LEFT, why)
     stuck = held.stuck and not held.found
     return Holding(place, kinds, LEFT if stuck else HELD, STUCK if stuck else "")

@@ -67,7 +67,7 @@ class Scrubbed(Strict):
     file: str
     in_place: bool
     written: bool
-    live: str = Field(description="why the session counts as live; empty where it does not")
+    open: str = Field(description="why the session counts as open; empty where it does not")
     places: list[ScrubPlace] = Field(description="in the order in which they are dealt with")
     receipt: ReceiptForm | None = Field(description="of the child; null in place, and where nothing was found")
 

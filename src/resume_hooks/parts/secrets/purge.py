@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 from resume_hooks.archive.vault import commit, rewrite
 from resume_hooks.archive.vault.trash import all_deleted
-from resume_hooks.errors import ResumeHooksError, SessionLive, WriteFailed
+from resume_hooks.errors import ResumeHooksError, SessionOpen, WriteFailed
 from resume_hooks.parts.secrets import replace
 from resume_hooks.parts.secrets.cleaner import Cleaner
 from resume_hooks.parts.secrets.contents import archived_at
@@ -44,7 +44,7 @@ CAME = "It came while the others were rewritten. Run the command again."
 def purge(found: ScrubFindings, where: Where) -> list[Holding]:
     """Take the secrets out of every place that is to be changed; what became of each, in the order of the findings.
 
-    What can't be done is said with its place, and all else is done. Nobody may be at the session: see ``found.live``.
+    What can't be done is said with its place, and all else is done. Nobody may be at the session: see ``found.open``.
     """
     done: dict[Location, Holding] = {}
     order: dict[Location, None] = {}
@@ -55,7 +55,7 @@ def purge(found: ScrubFindings, where: Where) -> list[Holding]:
                 done[row.place] = _rewritten(row, found, where)
         busy = _wait_for_archiving(found, where)
         found = look_again(found, where)
-        if found.live or not any(_is_due(row, done) for row in found.held):
+        if found.open or not any(_is_due(row, done) for row in found.held):
             break
     last = {row.place: row for row in (*found.rows, *busy)}
     rows = (_final(done.get(place), last.get(place)) for place in order | dict.fromkeys(last))
@@ -77,7 +77,7 @@ def _wait_for_archiving(found: ScrubFindings, where: Where) -> list[Holding]:
             try:
                 with commit.only_one(place.session_id, where):
                     pass
-            except SessionLive as error:
+            except SessionOpen as error:
                 kept = place._replace(kind=KEPT, path=folder_of(place.session_id, where))
                 busy.append(Holding(kept, {}, LEFT, f"{error.message}. {error.remedy}"))
             except ResumeHooksError:

@@ -55,7 +55,7 @@ class ImportFacts(Strict):
 class BundleRow(Strict):
     """A session out of a bundle."""
 
-    session_id: str = Field(description="what it is called here")
+    session_id: str = Field(description="what it is called here; empty in a dry run, where none is made")
     was: str = came(lambda each: each.head.session_id, "what it is called where it comes from")
     title: str = came(lambda each: each.receipt.title)
     parent_was: str = came(lambda each: each.head.parent_session_id, 'what its parent is called there, "" for none')

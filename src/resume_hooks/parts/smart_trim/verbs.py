@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from resume_hooks.parts.smart_trim.forms import PlannedTrim
 
 BY_RULES = (
-    "tools", "threshold", "assistant", "target_tokens", "only", "skip", "min_savings", "in_place", "live",
+    "tools", "threshold", "assistant", "target_tokens", "only", "skip", "min_savings", "in_place", "force",
 )  # fmt: skip
 LARGEST_PLAN = 16 * 1024 * 1024  # bytes of a plan that is given back
 UNASKED = "Nobody can be asked here: add --yes, or write this very plan (--json > plan.json, --plan plan.json --yes)."

@@ -10,7 +10,7 @@ import contextlib
 import os
 import time
 
-from resume_hooks.errors import SessionLive
+from resume_hooks.errors import SessionOpen
 from resume_hooks.hooks import reply
 from resume_hooks.hooks.background import MAX_INPUT, NICE
 from resume_hooks.parts.team import team_file
@@ -40,7 +40,7 @@ def main() -> None:
             push_behind(where, lambda: time.monotonic() > until, str(session_id), pause=-AWAY)
         return
     waiting = os.path.join(team_file.folder(where), "waiting", str(session_id))
-    with contextlib.suppress(SessionLive):  # another turn's end waits already, and sends this one's, too
+    with contextlib.suppress(SessionOpen):  # another turn's end waits already, and sends this one's, too
         if pause := due_in(where):
             with locked_folder(waiting, where, "Another turn's end waits", "Could not wait in"):
                 time.sleep(pause)

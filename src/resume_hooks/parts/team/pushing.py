@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 from resume_hooks.derive.imports.read_bundle import is_place
-from resume_hooks.errors import SessionLive, SessionNotFound
+from resume_hooks.errors import SessionNotFound, SessionOpen
 from resume_hooks.parts.team.connect import FORGOTTEN, Connection, TeamFailed, refusals
 from resume_hooks.parts.team.cursor import (
     Cursor,
@@ -85,7 +85,7 @@ def push(session: SessionFile, team: Team, db: Connection, where: Where, *, resc
         raise
     except _ShorterError:
         return Pushed(session.session_id, title, "shorter")
-    except SessionLive:
+    except SessionOpen:
         return Pushed(session.session_id, title, "busy")
 
 

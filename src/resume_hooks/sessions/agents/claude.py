@@ -78,11 +78,11 @@ class Claude:
         """Nothing: its settings are looked at where they are known."""
         return ""
 
-    def why_live(self, session: SessionFile) -> str:
+    def why_open(self, session: SessionFile) -> str:
         """By the clients that run."""
-        from resume_hooks.sessions.liveness import why_live  # processes are looked at by few
+        from resume_hooks.sessions.open_sessions import why_open  # processes are looked at by few
 
-        return why_live(session, self._where)
+        return why_open(session, self._where)
 
     def commands(self, session_id: str, folder: str) -> ResumeCommands:
         """The client's own."""

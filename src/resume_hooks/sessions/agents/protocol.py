@@ -74,8 +74,8 @@ class Agent(Protocol):
     def without_plugin(self, name: str) -> str:
         """What installs the plugin of that name, typed in its folder; ``""`` where the agent has it switched on."""
 
-    def why_live(self, session: SessionFile) -> str:
-        """Why a session counts as live, as the end of a sentence; ``""`` where it is not."""
+    def why_open(self, session: SessionFile) -> str:
+        """Why a session counts as open, as the end of a sentence; ``""`` where it is not."""
 
     def commands(self, session_id: str, folder: str) -> ResumeCommands:
         """How to go on in a session of a working directory."""

@@ -148,6 +148,7 @@ def test_a_summary_that_nobody_can_read_is_said_so(where: Where) -> None:
     rollouts.write(codex_of(where), [rollouts.meta(), rollouts.said("user", "begin"), rollouts.compacted(left), *talk])
     fork = write(agents.fork(thread(where), where, to="claude"), where)
     text = Path(fork.file).read_text("utf-8")
+    assert fork.tokens_after > fork.tokens_before, "what every request begins with is in it, and what is told"
     assert ENCRYPTED in text
     assert "was held in Codex" in text
     assert "xxx" not in text

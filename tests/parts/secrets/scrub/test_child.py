@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import Sizes, write
+from resume_hooks.derive.trim.plan import read
 from resume_hooks.errors import CheckFailed, NothingToFork
 from resume_hooks.parts.secrets import child, findings
 from resume_hooks.parts.secrets.cleaner import Cleaner
@@ -14,7 +15,7 @@ from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.session_files import session_file
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.transcript import scan
-from tests.builders import SESSION, ConfigHome, custom_title, session_bytes
+from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_bytes, user, write_session
 from tests.parts.secrets.scrub.planting import SECRETS, laid, places_with, plant, records
 
 
@@ -44,6 +45,15 @@ def test_the_child_holds_none_and_the_parent_all(config_home: ConfigHome, path: 
     assert (beside / "big.txt").read_bytes() == b"line\ntoken [secret removed: github-pat]\n"
     assert (beside / "clean.txt").samefile(path.with_suffix("") / "tool-results" / "clean.txt")
     assert manifest.all_archived(config_home.where) == [], "of what is to go no copy more is kept"
+
+
+def test_its_figure_is_that_of_a_trim(config_home: ConfigHome) -> None:
+    """What came after the last count is in it."""
+    rows = [*conversation(2), user("x" * 40_000, uuid="z", parent="r3", ts=9)]
+    session = session_file(write_session(config_home.project(), SESSION, rows))
+    sent = read(session).context.tokens
+    assert sent > 6_000
+    assert child.plan(session, config_home.where, Cleaner()).sizes == Sizes(sent, sent)
 
 
 def test_its_chain_is_the_parents(config_home: ConfigHome, path: Path) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 
 from resume_hooks import settings
 from resume_hooks.derive.child.draft import Draft
-from resume_hooks.derive.trim.calibration import Scale
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import ASSISTANT, BEFORE, USER, Decision, Words
 from resume_hooks.derive.trim.rules import TrimMaterial
@@ -29,6 +28,7 @@ from resume_hooks.parts.codex.transcripts.segments import Finder, chain_lines
 from resume_hooks.paths import Where
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.transcripts.calibration import Scale
 from resume_hooks.transcripts.placeholders import MARKS, Origin, origin_of
 from resume_hooks.transcripts.records import Record, mapping, objects
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, ContextUse

@@ -30,8 +30,8 @@ from resume_hooks.transcripts.provenance import Parent
 
 NAME = "codex"
 SETTINGS = "config.toml"
-LOCKS = "thread-writer-locks"  # a lock a live thread, from 0.150 on
-FRESH = 60  # seconds after a write during which a thread counts as live, since older clients lock nothing
+LOCKS = "thread-writer-locks"  # a lock an open thread, from 0.150 on
+FRESH = 60  # seconds after a write during which a thread counts as open, since older clients lock nothing
 
 
 class Codex:
@@ -146,7 +146,7 @@ class Codex:
             return ""
         return f'codex plugin marketplace add "$PWD" && codex plugin add {name}@{name}'
 
-    def why_live(self, session: SessionFile) -> str:
+    def why_open(self, session: SessionFile) -> str:
         """By the lock of the thread, else by the time of its last write."""
         if _is_locked(os.path.join(self._home, LOCKS, f"{session.session_id}.lock")):
             return "Codex has it open"

@@ -16,8 +16,8 @@ from resume_hooks.parts.rewind_files.plan import Change, FilesPlan
 from resume_hooks.parts.rewind_files.target import FORMS, Aim, told
 from resume_hooks.parts.rewind_files.verbs import RewindFilesOptions
 from resume_hooks.sessions.archived.sessions import require_own
-from resume_hooks.sessions.liveness import why_live
 from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.open_sessions import why_open
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted, plain, plain_line
 
@@ -32,7 +32,7 @@ class _Asked(NamedTuple):
     session: SessionFile
     aimed: Aim | None
     decided: FilesPlan
-    live: str
+    open: str
 
 
 def rewind_files(options: RewindFilesOptions) -> int:
@@ -57,7 +57,7 @@ def _asked(options: RewindFilesOptions) -> _Asked:
     where, locator = options.where, options.locator
     if options.to is None:
         session = located(locator, where)
-        return _Asked(session, None, backup.plan_undo(session.session_id, where), why_live(session, where))
+        return _Asked(session, None, backup.plan_undo(session.session_id, where), why_open(session, where))
     wanted = target.parse(options.to)
     session = located(locator if locator is not None else wanted.session, where)
     if wanted.session is not None and located(wanted.session, where).session_id != session.session_id:
@@ -65,7 +65,7 @@ def _asked(options: RewindFilesOptions) -> _Asked:
     require_own(session, where)
     read = history.read(session)
     aimed = target.aim(read, wanted)
-    return _Asked(session, aimed, files_at_prompt.plan(read, aimed, where), why_live(session, where))
+    return _Asked(session, aimed, files_at_prompt.plan(read, aimed, where), why_open(session, where))
 
 
 def _require_complete(decided: FilesPlan, *, partial: bool) -> None:
@@ -94,8 +94,8 @@ def _warnings(asked: _Asked) -> list[str]:
         found.append(
             "The client kept no state at this message: this is the last one before it, and edits came between."
         )
-    if asked.live and asked.decided.wanted:
-        found.append(f"The session may be open ({asked.live}); its client does not know of changed files.")
+    if asked.open and asked.decided.wanted:
+        found.append(f"The session may be open ({asked.open}); its client does not know of changed files.")
     return found
 
 

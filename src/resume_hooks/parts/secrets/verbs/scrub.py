@@ -14,7 +14,7 @@ from resume_hooks.cli.child import make, receipt_text, require_client
 from resume_hooks.cli.output import say, table
 from resume_hooks.cli.start_client import start, start_of
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.errors import SessionLive, UsageError
+from resume_hooks.errors import SessionOpen, UsageError
 from resume_hooks.parts.secrets import child, findings, literals
 from resume_hooks.parts.secrets.findings import HELD, LEFT, OUTSIDE, REMOVED, Holding, ScrubFindings, ScrubReach
 from resume_hooks.parts.secrets.locations import INDEXED, OWN
@@ -80,8 +80,8 @@ def _in_a_child(found: ScrubFindings, options: ScrubOptions) -> int:
 def _in_place(found: ScrubFindings, options: ScrubOptions) -> int:
     done = False
     if found.held and not options.dry_run:
-        if found.live:
-            raise SessionLive(f"The session is live: {found.live}", "Quit its client, wait a minute, run it again.")
+        if found.open:
+            raise SessionOpen(f"The session may be open: {found.open}", "Quit its client, wait a minute, run it again.")
         if not options.yes:
             say(_facts(found))
         done = options.agreed("Take them out, for good?", asks=not options.yes)
@@ -112,7 +112,7 @@ def _answer(
         "file": found.session.original,
         "in_place": options.in_place,
         "written": written,
-        "live": found.live,
+        "open": found.open,
         "places": found.rows,
         "receipt": made,
     }
@@ -131,8 +131,8 @@ def _facts(found: ScrubFindings) -> str:
         kinds.update(row.kinds if row.place.relation == OWN else ())
     facts = [("session", found.title), ("id", found.session.session_id)]
     facts.append(("its secrets", _counted(kinds) or "none was found"))
-    if found.live:
-        facts.append(("live", found.live))
+    if found.open:
+        facts.append(("open", found.open))
     parts = [table(facts)]
     for state, heading in _HEADINGS.items():
         some = [row for row in found.rows if row.state == state and (row.kinds or row.why or state == REMOVED)]

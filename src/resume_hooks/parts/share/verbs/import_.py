@@ -12,7 +12,7 @@ from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import table
 from resume_hooks.cli.with_fields import With
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import receipt, write
+from resume_hooks.derive.child.write import carry_out
 from resume_hooks.derive.imports import plan
 from resume_hooks.derive.imports.bring_in import BundleOptions, ImportedSession, import_sessions
 from resume_hooks.derive.imports.plan import ImportPlan, ImportSource
@@ -45,9 +45,9 @@ def import_transcript(options: ImportOptions) -> None:
         if options.whole:
             raise UsageError(f"{taken.name} is a transcript, no bundle", "--whole is for bundles: leave it out.")
         decided, made = _brought(taken, wish)
-    known = None if made.session_id or decided.existing is None else decided.existing.session_id
+    known = None if decided.existing is None or options.force else decided.existing.session_id
     more = {"imported": With(decided, {"existing": known}), "bundle": []}
-    answer(options, made, more, lambda: _text(decided, made))
+    answer(options, made, more, lambda: _text(decided, made, known=bool(known)))
 
 
 def bring_in(source: str, home: str) -> tuple[Receipt, str]:
@@ -63,7 +63,7 @@ def _brought(taken: ImportSource, wish: BundleOptions) -> tuple[ImportPlan, Rece
     decided = plan.plan(taken, wish.home, Where())
     if decided.existing is not None and not wish.force:
         return decided, plan.known(decided, decided.existing)
-    return decided, receipt(decided) if wish.dry_run else write(decided, Where())
+    return decided, carry_out(decided, Where(), dry_run=wish.dry_run)
 
 
 @contextlib.contextmanager
@@ -94,9 +94,9 @@ def _checked_path(source: str) -> str:
     return path
 
 
-def _text(decided: ImportPlan, made: Receipt) -> str:
+def _text(decided: ImportPlan, made: Receipt, *, known: bool) -> str:
     """The receipt in words."""
-    if not made.session_id:
+    if known:
         return table(
             [
                 ("known", "the same was imported before, so nothing was written (--force makes another)"),
@@ -114,14 +114,12 @@ def _text(decided: ImportPlan, made: Receipt) -> str:
             ("imported" if made.written else "would import", made.title),
             ("from", plain_line(decided.source.name)),
             ("sha256", decided.source.sha256),
-            ("id", made.session_id),
-            ("file", made.file),
+            *([("id", made.session_id), ("file", made.file)] if made.written else []),
             ("took over", f"{counted(decided.records, 'record')} of {counted(decided.lines, 'line')}{damaged}{hidden}"),
             ("tokens", f"about {made.tokens_after:,}"),
             ("checks", checks_text(made)),
             ("note", UNVERIFIED),
-            ("in Claude Code", made.in_client),
-            ("in a shell", made.shell),
+            *([("in Claude Code", made.in_client), ("in a shell", made.shell)] if made.written else []),
         ]
     )
 
@@ -148,8 +146,11 @@ def _brought_bundle(taken: ImportSource, wish: BundleOptions) -> tuple[list[Impo
 
 def _bundle_text(taken: ImportSource, found: list[ImportedSession], *, whole: bool) -> str:
     last = found[-1].receipt
-    done = "would bring in" if not last.written and last.session_id else "brought in"
-    rows = [(("known" if came.existing else done), f"{came.receipt.title} · {came.session_id}") for came in found]
+    done = "brought in" if any(came.receipt.written for came in found) else "would bring in"
+    rows = [
+        ("known" if came.existing else done, " · ".join(filter(None, (came.receipt.title, came.session_id))))
+        for came in found
+    ]
     what = "whole, with what lies beside them" if whole else "their conversations alone (--whole: a bundle of your own)"
     checked = sum(len(came.receipt.checks) for came in found)
     return table(
@@ -159,7 +160,6 @@ def _bundle_text(taken: ImportSource, found: list[ImportedSession], *, whole: bo
             ("taken over", what),
             ("at home in", last.folder),
             ("checks", f"{checked} passed" if last.written else "not run: nothing was written"),
-            ("in Claude Code", last.in_client),
-            ("in a shell", last.shell),
+            *([("in Claude Code", last.in_client), ("in a shell", last.shell)] if found[-1].session_id else []),
         ]
     )

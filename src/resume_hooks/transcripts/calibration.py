@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.tail_scan import is_live_part_within, scan_live
 from resume_hooks.transcripts.tokens import ContextUse
 from resume_hooks.transcripts.trimmable_pieces import MEDIA, THINKING, Piece, Pieces
 
@@ -24,6 +25,7 @@ count may have any other reason: fewer tools, another model, another client."""
 PLAUSIBLE = (1.2, 8.0)  # characters a token that text can have; anything beyond was something else that grew
 MIN_THOUGHT_RATIO = 1.5  # characters a token of thinking at least; most of it is known by its encryption alone
 MIN_GROWTH = 1_000  # tokens from which on a session tells its own ratio
+QUICK_LIMIT = 8 * 1024 * 1024  # bytes of a live conversation that is looked through while a prompt waits: 0.1 seconds
 
 
 class Scale:
@@ -66,6 +68,14 @@ def weigh(path: str, chain: list[Node], pieces: Pieces, window: int = 0) -> tupl
         count = context.tokens + scale.again
         context = context._replace(tokens=count, window=window or max(usual, tokens.window_for(count)))
     return context, scale
+
+
+def quick_context(path: str) -> ContextUse:
+    """What ``weigh`` says of the session at ``path``; where its live part is over the limit, what was counted last."""
+    if not is_live_part_within(path, QUICK_LIMIT):
+        return tokens.recent_context(path)
+    transcript, (pieces,) = scan_live(path, lambda: (Pieces(),))
+    return weigh(path, transcript.chain, pieces)[0]
 
 
 def calibrate(chain: Sequence[Node], pieces: Pieces, usual: float = tokens.CHARACTERS_PER_TOKEN) -> Scale:

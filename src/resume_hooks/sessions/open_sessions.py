@@ -1,6 +1,6 @@
-"""Whether a session is live: a client says that it has it open, or it was just written to.
+"""Whether a session is open: a client says that it has it open, or it was just written to.
 
-A client that names another session, or none, makes none of its folder live; what can't be looked at counts as live.
+A client that names another session, or none, makes none of its folder open; what can't be looked at counts as open.
 
 Clients list themselves in ``sessions/<pid>.json`` of the config home (2.1.112 and later; measured): the file is gone
 after a clean end, stays after a kill, and names another session after ``/resume``, from 2.1.329 also after ``/clear``.
@@ -21,14 +21,14 @@ from resume_hooks.storage.state_file import process_runs
 from resume_hooks.system import processes
 from resume_hooks.transcripts.head_tail import HeadTail
 
-FRESH = 60  # seconds after a write during which a session counts as live
+FRESH = 60  # seconds after a write during which a session counts as open
 CLIENT = "claude"  # the name that clients give their process
 PROC = "/proc"
 
 
-def why_live(session: SessionFile, where: Where) -> str:
-    """Why a session counts as live, as the end of a sentence; ``""`` where it is not."""
-    return Clients(where).why_live(session)
+def why_open(session: SessionFile, where: Where) -> str:
+    """Why a session counts as open, as the end of a sentence; ``""`` where it is not."""
+    return Clients(where).why_open(session)
 
 
 class Clients:
@@ -37,8 +37,8 @@ class Clients:
     def __init__(self, where: Where) -> None:
         self._where = where
 
-    def why_live(self, session: SessionFile) -> str:
-        """Why a session counts as live, as the end of a sentence; ``""`` where it is not."""
+    def why_open(self, session: SessionFile) -> str:
+        """Why a session counts as open, as the end of a sentence; ``""`` where it is not."""
         try:
             age = time.time() - os.stat(session.path).st_mtime
             if age < FRESH and not _is_newborn(session):

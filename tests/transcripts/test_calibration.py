@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.derive.trim.calibration import PLAUSIBLE, Scale
 from resume_hooks.derive.trim.plan import SessionScan
+from resume_hooks.transcripts.calibration import PLAUSIBLE, Scale
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 from resume_hooks.transcripts.trimmable_pieces import MEDIA, RESULT, THINKING, Piece
 from tests.builders import ConfigHome, boundary, summary, usage
