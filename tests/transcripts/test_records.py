@@ -102,6 +102,7 @@ def test_deep_nesting_is_counted_without_recursion() -> None:
         ("<command-name>/clear</command-name>", {}, False),
         ("<command-message>go</command-message>\n<command-name>/go</command-name>", {}, True),
         ("[Request interrupted by user]", {}, False),
+        ("Unknown command: /trim. Did you mean /tui?", {}, False),
     ],
 )
 def test_is_prompt(content: Any, extra: dict[str, Any], expected: bool) -> None:

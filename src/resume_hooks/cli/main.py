@@ -65,8 +65,7 @@ class Verbs(click.Group):
     cls=Verbs,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="SESSION: a session id or four or more of its first characters, a title or a part of one, a tag, the path "
-    "of a .jsonl file, latest, latest~2, '#72' for a pull request; by default the latest session of this folder. In "
-    "Claude Code, type /full.",
+    "of a .jsonl file, latest, latest~2, '#72' for a pull request; by default the latest session of this folder.",
 )
 @click.version_option(__version__, prog_name="resume-hooks")
 def cli() -> None:

@@ -162,7 +162,6 @@ def render(found: compare.Comparison, *, whole: bool) -> str:
         [
             ("go on", f"/resume {found.session_id}   in {label_of(name_at(found.glance.path, Where()), Where())}"),
             *((way, typed(f"{way} {short}")) for way in (compare.TRIM, compare.HANDOFF, compare.ROLLOVER)),
-            ("", "/trim, /handoff, /rollover   in the session itself"),
         ]
     )
     return f"{_card(found, whole=whole)}\n\n{commands}"

@@ -38,7 +38,15 @@ MAX_TOKENS = 100_000_000  # more is no count of a context
 SYNTHETIC_MODEL = "<synthetic>"  # of answers that the client (or we) wrote without asking a model
 REJECTION = "The user doesn't want to"  # how an answer to a refused call begins; the user's own words follow
 
-_NOT_PROMPTS = ("<local-command-", "<command-name>", "[Request interrupted", "<bash-", "<task-notification", "Caveat: ")
+_NOT_PROMPTS = (
+    "<local-command-",
+    "<command-name>",
+    "[Request interrupted",
+    "<bash-",
+    "<task-notification",
+    "Caveat: ",
+    "Unknown command: /",  # 2.1.112
+)
 """Openings of user text that asks the model nothing. A slash command that does opens with its message instead."""
 
 
