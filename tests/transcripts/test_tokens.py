@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts.records import MAX_TOKENS
 from resume_hooks.transcripts.tokens import (
+    USUAL_BASE,
     ContextUse,
     characters_per_token,
     context_of,
@@ -28,6 +30,7 @@ from tests.builders import (
     conversation,
     last_prompt,
     summary,
+    system,
     tool_result,
     tool_use,
     user,
@@ -103,6 +106,30 @@ def test_what_tempts_the_end_to_be_wrong(records: list[Record], expected: int, t
     """Branches, hints, gaps and compactions out of reach give the same count as the whole file."""
     found = both(write_session(tmp_path, SESSION, records))
     assert abs(found.tokens - expected) <= 3
+
+
+@pytest.mark.parametrize(
+    ("remark", "expected"),
+    [
+        ("resume-hooks: 96,344 tokens before, about 93,235 now. What was taken out can be read", 93_235),
+        ("resume-hooks: The session was full (compaction trim). 96,344 tokens before, about 7 now.", 7),
+        ("resume-hooks: trim@60k: 96k tokens, now about 41k; back: /untrim", 41_000),
+        ("resume-hooks: 1 tokens before, about 9" + "9" * 5_000, MAX_TOKENS),
+        ("another plugin: 96,344 tokens before, about 93,235 now.", USUAL_BASE + 1),
+    ],
+)
+def test_after_a_trim_in_place_it_is_what_that_said(remark: str, expected: int, tmp_path: Path) -> None:
+    """Until an answer counts it, or another compaction takes its place."""
+    rows = [
+        boundary(uuid="b", ts=1),
+        summary("sum", uuid="s", parent="b", ts=2),
+        system("informational", uuid="i", parent="s", ts=3, content=remark),
+    ]
+    assert both(write_session(tmp_path, SESSION, rows)).tokens == expected
+    later = [boundary(uuid="b2", ts=4), summary("sum", uuid="s2", parent="b2", ts=5)]
+    assert both(write_session(tmp_path, SESSION, [*rows, *later])).tokens == USUAL_BASE + 1
+    answered = [*rows, user("x", uuid="u", parent="i", ts=4), assistant("y", uuid="a", parent="u", ts=5, tokens=500)]
+    assert both(write_session(tmp_path, SESSION, answered)).tokens == 500
 
 
 def test_an_answer_that_begins_anew_after_kept_messages(tmp_path: Path) -> None:

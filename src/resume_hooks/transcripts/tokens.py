@@ -28,6 +28,9 @@ MAX_IMAGE_TOKENS = 1_600
 PIXELS_A_TOKEN = 750
 PAGE_TOKENS = 2_000  # of a PDF page: the API's guide says 1,500 to 3,000 for its text, and the image on top
 
+_TRIMMED = re.compile(r"resume-hooks: .*?\btokens(?: before, about|, now about) ([\d,]+)(k?)")
+"""What the client keeps of our remark on a trim in place, which says what is left in tokens, or in thousands."""
+
 _PAGE = re.compile(rb"/Type\s*/Page\b")
 _HEAD = 64 * 1024  # characters of base64 that are decoded in search of an image's size; multiple of four
 
@@ -223,7 +226,8 @@ def first_request(ends: HeadTail) -> FirstRequest | None:
 def session_context(path: str, chain: list[Node], window: int = 0) -> ContextUse:
     """A session's context in use, by its ``chain``, or what a child that nobody went on in came to.
 
-    Between a compaction and the next answer nothing has counted what every request begins with, so that is added.
+    Between a compaction and the next answer it is what our trim in place said; else nothing has counted what every
+    request begins with, so that is added.
     """
     stated = stated_size(path)
     window = window or window_of_parent(stated)
@@ -232,9 +236,20 @@ def session_context(path: str, chain: list[Node], window: int = 0) -> ContextUse
         return context
     count = stated.tokens if stated else 0
     if not count and chain and chain[0].boundary:
-        first = first_request(HeadTail(path))
-        count = context.tokens + (first.tokens if first else USUAL_BASE)
+        ends = HeadTail(path)
+        first = first_request(ends)
+        count = _trimmed_to(ends) or context.tokens + (first.tokens if first else USUAL_BASE)
     return ContextUse(count, window or window_for(count), measured=False) if count else context
+
+
+def _trimmed_to(ends: HeadTail) -> int:
+    for record in reversed(ends.last_records):
+        if string(record, "subtype") == records.COMPACTION:
+            break
+        told = string(record, "content") if string(record, "subtype") == "informational" else ""
+        if found := _TRIMMED.match(told):
+            return min(int(found[1][:20].replace(",", "")) * (1_000 if found[2] else 1), records.MAX_TOKENS)
+    return 0
 
 
 def window_of_parent(stated: StatedSize | None) -> int:
