@@ -12,7 +12,7 @@ import pytest
 from resume_hooks.hooks import prompt
 from resume_hooks.hooks.inside import CHOICES, UNTYPED, VERBS, answered
 from resume_hooks.hooks.triggers import ROWS, UNASKED
-from tests.builders import SESSION, ConfigHome, conversation, write_session
+from tests.builders import SESSION, ConfigHome, conversation, session_bytes, user, write_session
 from tests.hooks.conftest import Run, children
 from tests.hooks.test_rollover import GOOD
 from tests.hooks.test_trim import bulky
@@ -97,8 +97,10 @@ def test_what_a_command_does_not_know_is_named(parent: Path, command: str, words
 def test_the_card_of_full_names_no_id(parent: Path) -> None:
     """Nothing is copied there; an empty session has nothing to compare."""
     assert SESSION not in str(ask("full"))
-    parent.unlink()
-    assert ask("full")["text"] == "This session is empty: go on, there is nothing to do."
+    cleared = user("<command-name>/clear</command-name>", uuid="u")
+    for empty in (lambda: parent.write_bytes(session_bytes([cleared])), parent.unlink):
+        empty()
+        assert ask("full")["text"] == "Nothing was asked in this session yet: go on, there is nothing to do."
 
 
 def test_a_handoff_without_a_screen_is_todays_card(parent: Path) -> None:

@@ -108,6 +108,15 @@ def test_what_tempts_the_end_to_be_wrong(records: list[Record], expected: int, t
     assert abs(found.tokens - expected) <= 3
 
 
+def test_what_a_child_came_to_counts_until_its_own_compaction(tmp_path: Path) -> None:
+    """A boundary that it took over from its parent is older than the child."""
+    stated = {"continued_at": "2026-02-01T00:00:00.000Z", "context_tokens": 78_833}
+    head = {"type": "continue_metadata", "continue_metadata": stated}
+    for at, expected in (("2026-01-31T00:00:00Z", 78_833), ("2026-02-01T00:00:01Z", USUAL_BASE + 1)):
+        rows = [head, boundary(uuid="b", ts=at), summary("sum", uuid="s", parent="b", ts=at)]
+        assert both(write_session(tmp_path, SESSION, rows)).tokens == expected
+
+
 @pytest.mark.parametrize(
     ("remark", "expected"),
     [

@@ -19,7 +19,7 @@ from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.tokens import ContextUse
+from resume_hooks.transcripts.tokens import ContextUse, stated_size
 
 TABLE = "--table"
 """Typed to see the table of all ways to go on."""
@@ -40,9 +40,9 @@ NAMES = {TRIM: "a trim", HANDOFF: "a handoff"}
 def answer(request: Request) -> TriggerAnswer:
     """Copy the session's id and compare the ways to go on; without a transcript copy the id alone."""
     session_id, trigger = request.session_id, request.trigger
-    if request.path is None:
+    if request.path is None or not (stated_size(request.path) or HeadTail(request.path).own_turns):
         if trigger.sign == BARE:
-            return show(f"This session is empty: go on, there is nothing to do.{offer(trigger)}")
+            return show(f"Nothing was asked in this session yet: go on, there is nothing to do.{offer(trigger)}")
         return TriggerAnswer(session_id, lambda copied: session_card(session_id, copied, trigger))
     first, *rest = trigger.text.split(None, 1) or [""]
     whole = first == TABLE

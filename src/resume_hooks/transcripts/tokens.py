@@ -15,6 +15,7 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from resume_hooks import clock
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import Line, open_transcript
@@ -224,7 +225,7 @@ def first_request(ends: HeadTail) -> FirstRequest | None:
 
 
 def session_context(path: str, chain: list[Node], window: int = 0) -> ContextUse:
-    """A session's context in use, by its ``chain``, or what a child that nobody went on in came to.
+    """A session's context in use, by its ``chain``, or what a child that was neither prompted nor compacted came to.
 
     Between a compaction and the next answer it is what our trim in place said; else nothing has counted what every
     request begins with, so that is added.
@@ -234,9 +235,9 @@ def session_context(path: str, chain: list[Node], window: int = 0) -> ContextUse
     context = context_of(chain, window)
     if context.measured:
         return context
-    count = stated.tokens if stated else 0
-    if not count and chain and chain[0].boundary:
-        ends = HeadTail(path)
+    count, ends = stated.tokens if stated else 0, HeadTail(path)
+    compacted = chain[0].time_ms if chain and chain[0].boundary else None
+    if compacted is not None and (not count or compacted > (clock.milliseconds(ends.derived_at) or 0)):
         first = first_request(ends)
         count = _trimmed_to(ends) or context.tokens + (first.tokens if first else USUAL_BASE)
     return ContextUse(count, window or window_for(count), measured=False) if count else context
