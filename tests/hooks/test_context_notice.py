@@ -20,6 +20,7 @@ from resume_hooks.search.listing import SessionLister
 from resume_hooks.sessions.session_files import session_file
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.trimmable_pieces import Pieces
 from tests.builders import SESSION, ConfigHome, Record, boundary, conversation, session_id, summary, write_session
 from tests.hooks.conftest import Run
 from tests.hooks.test_trim import bulky
@@ -178,7 +179,8 @@ def test_all_count_in_the_window_that_the_client_told_last(config_home: ConfigHo
         card = " ".join(answered("full", {**event, "window": window})["card"]["lines"])
         line = ask(full(shown))
         (row,) = SessionLister("/", Where()).along([session_file(path)], None)
-        info = facts(SESSION, HeadTail(path), scan(path))["context"]
+        pieces = Pieces()
+        info = facts(SESSION, HeadTail(path), scan(path, observers=[pieces]), pieces)["context"]
         found = [re.findall(r"(\d+) %", text)[:1] for text in (card, line)]
         return [*found, row.percent, info.percent, info.window]
 

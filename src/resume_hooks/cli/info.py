@@ -21,27 +21,29 @@ from resume_hooks.sessions.record_references import RecordLines
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted
 from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts.calibration import weigh
 from resume_hooks.transcripts.giants import GIANT, GIANT_LINE, longest_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import Transcript, scan
+from resume_hooks.transcripts.trimmable_pieces import Pieces
 
 
 def info(options: InfoOptions) -> None:
     """Scan the session and print what it holds."""
     session = options.located(foreign=True)
     with watched(session.path, quiet=options.as_json) as watching:
-        transcript = scan(session.path, observers=watching)
-    data = facts(session.session_id, HeadTail(session.path), transcript)
+        transcript = scan(session.path, observers=[*watching, pieces := Pieces()])
+    data = facts(session.session_id, HeadTail(session.path), transcript, pieces)
     data["longest_line"] = longest_line(data["session_file"])
     left = left_of(session.agent)
     notes = [*([left] if left else []), *notes_of(session.session_id, options.where)]
     options.emit(data, lambda: table(_shown(data)), notes)
 
 
-def facts(session_id: str, glance: HeadTail, transcript: Transcript) -> dict[str, Any]:
+def facts(session_id: str, glance: HeadTail, transcript: Transcript, pieces: Pieces) -> dict[str, Any]:
     """What a session holds, in its documented JSON form."""
     own, window = original(glance.path, Where()), window_of(session_id, Where())
-    context = tokens.session_context(glance.path, transcript.chain, window)
+    context, _ = weigh(glance.path, transcript.chain, pieces, window)
     agent = name_at(glance.path, Where())
     context = as_client_acts(context, glance, agent, window, Where())
     return {
