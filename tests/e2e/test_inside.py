@@ -248,7 +248,7 @@ def test_a_mark_and_the_way_back(tui: Tui, plugin: Path, parent: Path) -> None:
     tui.wait_idle()
     child = child_of(tui.home, parent)
     tui.submit("/recall")
-    tui.wait_for("Select it, paste it")
+    tui.wait_for("Copy the text above into")
     tui.wait_idle()
     tui.submit("now go on BETA")
     tui.wait_for("Mock reply 2")

@@ -72,7 +72,7 @@ def test_nothing_found(home: ConfigHome, card: Card) -> None:
     """Said, with what may help, but not what was just done."""
     assert card(">search quux") == [
         "resume-hooks · search · quux · nothing found in this project · no match for quux",
-        "Try >search --all, or other words.",
+        "Try >search --all quux, or other words.",
     ]
     assert card(">search --all quux")[-1] == "Try other words."
 
@@ -100,7 +100,7 @@ def test_more_than_a_card_holds(home: ConfigHome, card: Card) -> None:
         talk(home, number, f"tune the linter {number}")
     lines = card(">search linter")
     assert sum(line.startswith("  /resume ") for line in lines) == 3
-    assert "  7 more, in a shell: resume-hooks search linter" in lines
+    assert "  7 more, in a shell: resume-hooks search --limit=10 linter" in lines
     for number in range(20, 24):
         talk(home, number, f"{'much before it ' * 20} the fox {number} {'and after ' * 20}")
     lines = card(">search fox")
@@ -176,7 +176,7 @@ def test_a_bug(home: ConfigHome, card: Card, monkeypatch: pytest.MonkeyPatch) ->
 def test_the_text_of_a_card_is_one_line_a_fact(home: ConfigHome) -> None:
     """Notes and rests come after the hits; a card is text alone, with nothing to copy."""
     found = search(home, "redis", most=1)
-    assert "  2 more, in a shell: resume-hooks search redis" in search_card(found, ">search").split("\n")
+    assert "  2 more, in a shell: resume-hooks search --limit=3 redis" in search_card(found, ">search").split("\n")
     assert answer(asked(Trigger("search", "redis", slash=False, pasted=False), None)).to_copy == ""
     with pytest.raises(UsageError):
         answer(asked(Trigger("search", "", slash=False, pasted=False), None))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 import time
 from collections.abc import Sequence
 
@@ -18,7 +17,7 @@ from resume_hooks.hooks import pending_handoff, reply
 from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.pending_handoff import MOST, PendingHandoff
 from resume_hooks.hooks.plain_cards import ROW
-from resume_hooks.hooks.request import Request, TriggerAnswer, time_limit
+from resume_hooks.hooks.request import Request, TriggerAnswer, refuse_option, time_limit
 from resume_hooks.reading.digest.as_text import opening as digest_opening
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import digest_at, knowledge
@@ -34,6 +33,9 @@ BY_CLEAR = "or type /clear: the new session starts with this digest, too"
 
 ANEW = "--new-task"
 """Typed before what is a new task, and no next step of the old one."""
+
+SHELL = "resume-hooks handoff --help"
+"""Where the options of the shell's verb are told."""
 
 LEAST = 600
 """Characters that a digest needs to be worth more than the front of the longer one."""
@@ -56,12 +58,9 @@ def answer(request: Request) -> TriggerAnswer:
     parent, where = request.session, request.where
     step, anew = step_of(request.text)
     if anew and not step:
-        raise UsageError(f"{ANEW} names no task", f"{ANEW} write the release notes")
-    if not anew and (option := re.match(r"--?[a-z][a-z-]*(?=[\s=]|\Z)", step)):
-        raise UsageError(
-            f"{option[0]} is no option here, and no next step",
-            f"There is {ANEW}, before a new task. Others, in a shell: resume-hooks handoff --help",
-        )
+        raise UsageError(f"{ANEW} names no task", f"{request.typed} {ANEW} write the release notes")
+    if not anew:
+        refuse_option(step, "no next step", f"There is {ANEW}, before a new task. Others, in a shell: {SHELL}")
     with one_at_a_time(parent, where):
         with time_limit(request.command):
             standing = existing_child(parent, "handoff", where, task_step(step) if anew else step)

@@ -57,7 +57,7 @@ def _card(text: str, copied: Copied, *, slash: bool, busy: bool) -> str:
 
 def _last_line(copied: Copied, *, slash: bool, busy: bool) -> str:
     if copied.how == "not copied":
-        return "Select it, paste it into your prompt."
+        return "Copy the text above into your prompt."
     if slash:
         copied_line = "Copied: paste it into your next prompt."
         return copied_line if copied.how == "copied" else "Sent to the clipboard: paste, or copy the above."

@@ -26,7 +26,7 @@ from resume_hooks.derive.summary.parts import at_hand
 from resume_hooks.hooks import hook_state
 from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.handoff import offer_clear
-from resume_hooks.hooks.request import Request, TriggerAnswer, time_limit
+from resume_hooks.hooks.request import Request, TriggerAnswer, refuse_option, time_limit
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest import as_text
@@ -47,7 +47,7 @@ WIDEST = 300
 """Characters of a fact on the card."""
 
 _PREFIX = "rollover-"
-BY_CLEAR = "or type /clear: the new session also starts with this (cut if long)"
+BY_CLEAR = "or type /clear: the new session starts with this, too (cut if long)"
 WAIT = "asking a model for the summary: up to two minutes"
 """What is to be read while one is asked."""
 
@@ -58,6 +58,7 @@ def answer(request: Request) -> TriggerAnswer:
     """Roll the session over. Raises ResumeHooksError where no child was made."""
     if request.can_wait:
         return TriggerAnswer("", str, wait=WAIT)
+    refuse_option(request.text, "nothing that a summary could keep", "In a shell: resume-hooks rollover --help")
     deadline = time.monotonic() + WHOLE
     parent, where, own = request.session, request.where, ForkedModel(request.forked or {})
     with time_limit(request.command, PLANNING):
@@ -109,7 +110,8 @@ def _asked(
         outcome = add_summary.add_summary(begun, written, calls(own), where, at_hand(begun.parent.session_id))
         if own.late or outcome.spent.model:
             return outcome, facts
-        facts.insert(0, f"this session's own model was asked first: {outcome.failure}")
+        took = f", and took {own.words}" if own.words else ""
+        facts = [f"this session's own model was asked first{took}: {outcome.failure}"]
     return add_summary.add_summary(begun, written, calls(model_for(begun.parent, where)), where), facts
 
 

@@ -15,6 +15,7 @@ from resume_hooks.paths import Where
 from resume_hooks.search.as_text import doubt
 from resume_hooks.search.engine import SearchResult, find
 from resume_hooks.search.hits import Hit
+from resume_hooks.search.roles import MOST_LIMIT
 from resume_hooks.search.scope import Scope, project_at, project_of
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agent_named, label_of
@@ -42,8 +43,9 @@ def answer(request: Request) -> TriggerAnswer:
     return show(search_card(found, request.typed, everywhere=everywhere))
 
 
-def _command(words: str, *, everywhere: bool) -> str:
-    return typed(shlex.join(["search", *([EVERYWHERE] if everywhere else []), words]))
+def _command(words: str, *, everywhere: bool, limit: int = 0) -> str:
+    options = [*([EVERYWHERE] if everywhere else []), *([f"--limit={min(limit, MOST_LIMIT)}"] if limit else [])]
+    return typed(shlex.join(["search", *options, words]))
 
 
 def _project(request: Request) -> Scope:
@@ -62,10 +64,17 @@ def search_card(found: SearchResult, search: str, *, everywhere: bool = False) -
     lines += [line for hit in shown for line in _hit(hit)]
     lines += [f"  note: {note}" for note in found.notes]
     if found.total > len(shown):
-        command = _command(one_line(plain_line(asked), LONGEST), everywhere=everywhere)
+        command = _command(one_line(plain_line(asked), LONGEST), everywhere=everywhere, limit=found.total)
         lines.append(f"  {found.total - len(shown):,} more, in a shell: {command}")
     if not shown:
-        return "\n".join([*lines, "Try other words." if everywhere else f"Try {search} --all, or other words."])
+        return "\n".join(
+            [
+                *lines,
+                "Try other words."
+                if everywhere
+                else f"Try {search} {EVERYWHERE} {one_line(plain_line(asked), ROW)}, or other words.",
+            ]
+        )
     return "\n".join([*lines, "/resume <id> opens a session."])
 
 

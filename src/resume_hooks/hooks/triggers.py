@@ -23,7 +23,7 @@ _HERE = __package__
 _CORE = (
     Row(
         "handoff",
-        "[next step]",
+        "[--new-task] [next step]",
         "Go on in a fresh session that knows this one and its ancestors",
         lane=f"{_HERE}.handoff",
         row="handoff [next step]   go on in a fresh session that knows this one",

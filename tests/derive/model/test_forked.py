@@ -80,7 +80,7 @@ def test_what_is_no_answer(text: str, why: str) -> None:
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
-        ({"isAnswered": False, "reason": "nothing-to-fork"}, "gave no answer: nothing-to-fork"),
+        ({"isAnswered": False, "reason": "nothing-to-fork"}, "gave no answer: nothing was sent to it"),
         (
             {"isAnswered": False, "reason": "api-error", "status": 529, "error": "overloaded"},
             "gave no answer: api-error 529 overloaded",

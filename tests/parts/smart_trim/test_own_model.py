@@ -98,7 +98,10 @@ def test_where_its_model_is_not_asked(warm: Path, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("forked", "why"),
     [
-        ({"isAnswered": False, "reason": "nothing-to-fork"}, "gave no answer: nothing-to-fork"),
+        (
+            {"isAnswered": False, "reason": "nothing-to-fork"},
+            "gave no answer: nothing was sent to it since the session was opened here",
+        ),
         ({"isAnswered": False, "reason": "empty-reply"}, f"gave no answer: empty-reply; it took {COUNTED}"),
         ({"isAnswered": True, "text": "I can't help with [1, 2]."}, "answered in prose where JSON was asked for"),
         ({"isAnswered": True, "text": '{"choices": "all"}'}, "does not fit: choices: "),

@@ -20,6 +20,9 @@ from resume_hooks.transcripts.records import mapping, string
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+REASONS = {"nothing-to-fork": "nothing was sent to it since the session was opened here"}
+"""What the client's own words mean."""
+
 LATE = "late"  # the reason where the client gave no answer in time; the others are its own
 
 FORKING = "asking this session's model ({cached:,} tokens cached): up to two minutes"
@@ -80,6 +83,7 @@ class ForkedModel(NamedTuple):
             raise HeadlessFailed(f"{self.name} did not answer within {LIMIT} s")
         if self.told.get("isAnswered") is not True:
             why = " ".join(str(self.told[key]) for key in ("reason", "status", "error") if self.told.get(key))
+            why = REASONS.get(why, why)
             raise HeadlessFailed(f"{self.name} gave no answer: {answers.line(why)}")
         said = string(self.told, "text")  # a tool that it was denied may have words of its own before the answer
         found = answers.strictly(said[said.find("{") : said.rfind("}") + 1])

@@ -55,10 +55,7 @@ def remarks(decided: TrimPlan) -> list[str]:
     """What a person should know before deciding: whether it pays, fits the target, and would be compacted at once."""
     sentences = [f"No tool of this conversation is called {name}." for name in decided.decision.unknown_tools]
     if not decided.pays:
-        sentences.append(
-            f"Trimming would not pay: it would save less than {decided.options.min_savings:,} tokens. "
-            f"A fresh session with its lineage alone would start with about {decided.rollover_tokens:,}."
-        )
+        sentences.append(f"Trimming would not pay: it would save less than {decided.options.min_savings:,} tokens.")
     elif decided.after.compacts_at_once:
         sentences.append(
             "The client would still compact it at once: trim more (--target-tokens, --keep-recent 0), or hand off."
