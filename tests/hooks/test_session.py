@@ -304,6 +304,17 @@ def child(config_home: ConfigHome) -> Path:
     return Path(path)
 
 
+def test_clear_after_a_rollover_says_so(config_home: ConfigHome, child: Path, say: Say) -> None:
+    """The link, too, for what counts children by kind; a note of any other kind is none."""
+    size = os.path.getsize(child)
+    for kind, said in (("rollover", f"resume-hooks: the rollover of {OLD[:8]} is loaded"), ("x", "")):
+        leave(PendingHandoff(4711, "", OLD, CHILD, str(child), size, time.time(), "opening", kind))
+        say(end())
+        told = say(beside(child, NEW, "clear")) or {}
+        assert told.get("systemMessage", "")[: len(said) or None] == said
+    assert read_links(config_home.where)[0].kind == "rollover"
+
+
 def beside(path: Path, number: str, source: str) -> dict[str, Any]:
     """The start of a session in the folder of ``path``."""
     return {**start(number, source), "transcript_path": str(path.parent / f"{number}.jsonl")}

@@ -35,6 +35,7 @@ PADDING: Record = {"type": "file-history-snapshot", "messageId": "x", "snapshot"
 TITLE: Record = custom_title("Mine")
 AI: Record = {"type": "ai-title", "aiTitle": "Generated", "sessionId": SESSION}
 SUMMARY: Record = {"type": "summary", "summary": "Summed up", "leafUuid": "x"}
+HANDED = f"{AFTER_CLEAR}that left this:\n\n1. Old · {session_id(1)}\n2. fix it · handoff · {SESSION} · this session"
 CLEAR: Record = user("<command-name>/clear</command-name>", uuid="k")
 MARK: Record = {"continue_metadata": {"parent_session_id": session_id(9), "continued_at": instant(100)}}
 OPENING = summary("lineage", uuid="s", parent=None, ts=100)
@@ -71,6 +72,8 @@ def glance(folder: Path, records: Sequence[Record | bytes], **options: Any) -> H
         ([*conversation(1), {"type": "last-prompt", "lastPrompt": "Last"}], "prompt 0"),
         ([TITLE, CLEAR], "Mine \u00b7 clear"),
         ([TITLE, attachment(AFTER_CLEAR, uuid="h", parent=None), CLEAR], "Mine \u00b7 handoff"),
+        ([TITLE, attachment(HANDED, uuid="h", parent=None), CLEAR, AI], "fix it \u00b7 handoff"),
+        ([attachment(HANDED, uuid="h", parent=None), CLEAR, custom_title("Newer")], "Newer"),
         ([TITLE, CLEAR, PADDING, TITLE], "Mine \u00b7 clear"),
         ([TITLE, CLEAR, custom_title("Newer")], "Newer"),
         ([CLEAR, TITLE], "Mine"),

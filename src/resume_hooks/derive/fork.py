@@ -98,7 +98,7 @@ def plan(
     if not any(node.spoken for node in part.chain):
         raise NothingToFork(
             "There is nothing to fork: this session holds no conversation",
-            "Send a prompt first; if one was answered here, see what is broken: resume-hooks fsck.",
+            "Send a prompt first. Where one was answered here, this shows what is broken: resume-hooks fsck",
         )
     move = _relocation_for(parent, home, where)
     child = draft(session, parent.ends, REHOMED if move else FORK, where, output_dir, home=move.new if move else "")

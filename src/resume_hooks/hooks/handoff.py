@@ -124,8 +124,8 @@ def offer_clear(receipt: Receipt) -> bool:
         shorter = functools.partial(_shorter, receipt)
         if not isinstance(opening, str) or not (text := short_opening(opening, MOST, whole, shorter)):
             return False
-        ids = (receipt.parent_session_id, receipt.session_id)
-        pending_handoff.leave(PendingHandoff(pid, started(pid), *ids, receipt.file, size, time.time(), text))
+        child = (receipt.parent_session_id, receipt.session_id, receipt.file, size)
+        pending_handoff.leave(PendingHandoff(pid, started(pid), *child, time.time(), text, receipt.kind))
     except OSError:
         return False
     return not reply.is_headless()  # `-p` ends before anybody clears

@@ -41,7 +41,7 @@ class PendingHandoff(NamedTuple):
     """A child that waits: who made it (``pid``, since ``started``), out of which session, and what it opens with.
 
     ``child_size`` are its bytes as it was born: more means that somebody opened it. ``at`` is in seconds since the
-    epoch. ``opening`` has at most ``MOST`` characters.
+    epoch. ``opening`` has at most ``MOST`` characters. ``kind`` is that of the child, a handoff or a rollover.
     """
 
     pid: int
@@ -52,6 +52,7 @@ class PendingHandoff(NamedTuple):
     child_size: int
     at: float
     opening: str
+    kind: str = "handoff"
 
     @property
     def waits(self) -> bool:
@@ -171,9 +172,11 @@ def _stem(name: str) -> str:
 def _handoff(found: Dict[str, Any], name: str) -> Optional[PendingHandoff]:
     """A note as a handoff; None where it is none of ours, or not the one that its name says."""
     texts = all(isinstance(found.get(field), str) for field in _TEXTS)
+    if found.get("kind", "handoff") not in ("handoff", "rollover"):
+        return None
     if not texts or not all(isinstance(found.get(field), int) for field in _WHOLE) or not is_instant(found.get("at")):
         return None
-    handoff = PendingHandoff(**{field: found[field] for field in PendingHandoff._fields})
+    handoff = PendingHandoff(**{field: found[field] for field in PendingHandoff._fields if field in found})
     child = is_session_id(handoff.child_id) and session_id_of(handoff.child_file) == handoff.child_id
     if not child or not is_session_id(handoff.parent_id) or handoff.parent_id == handoff.child_id:
         return None

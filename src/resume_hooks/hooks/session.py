@@ -90,13 +90,13 @@ def _cleared(session_id: str, path: str) -> bytes:
             record_link(Link(session_id, parent_id, "clear", _now(), pid), Where())
         return b""
     with contextlib.suppress(OSError):  # the opening names the parent, too
-        record_link(Link(session_id, handoff.parent_id, "handoff", _now(), pid), Where())
+        record_link(Link(session_id, handoff.parent_id, handoff.kind, _now(), pid), Where())
         record_superseded(handoff.child_id, session_id, _now(), Where())
     _carry_tasks(handoff.child_id, session_id)
     late = pending_handoff.is_outdated(handoff)
     missing = "; what you did after it is not in it" if late else ""
-    said = f"resume-hooks: the handoff of {handoff.parent_id[:8]} is loaded{missing}; /clear again starts without it"
-    return reply.start(_opening(handoff, session_id, path, late=late), said)
+    said = f"the {handoff.kind} of {handoff.parent_id[:8]} is loaded{missing}; /clear again starts without it"
+    return reply.start(_opening(handoff, session_id, path, late=late), f"resume-hooks: {said}")
 
 
 def _carry_tasks(child_id: str, session_id: str) -> None:

@@ -59,7 +59,7 @@ def answer(request: Request) -> TriggerAnswer:
         question = confirmations.find(request.session_id)
         asked = question is not None and question.is_open
         if word == "help":
-            by_model = any(answers("a trim that a model decides"))
+            by_model = request.trigger.sign == BARE and any(answers("a trim that a model decides"))
             smart = "\n  --smart [what to keep] the session's own model chooses" if by_model else ""
             return show(trim_cards.help_card(f"{HELP}{smart}", request.trigger, asked=asked))
         confirmations.take(request.session_id)

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 from resume_hooks import clock
+from resume_hooks.paths import session_id_of
 from resume_hooks.system.text import one_line
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.after_clear import kind_after_clear
+from resume_hooks.transcripts.after_clear import AFTER_CLEAR, kind_after_clear
+from resume_hooks.transcripts.attachments import sent_texts
 from resume_hooks.transcripts.bookkeeping import (
     AGENT_NAME,
     AI_TITLE,
@@ -90,9 +93,12 @@ class HeadTail:
         """One line of at most 80 characters: custom title, the client's own, a summary, the first prompt.
 
         The client's order, as its picker of 2.1.329 has it; but where none of these is there it shows the last prompt,
-        which would be another title after each. Here that stands in where the first is out of reach. One that
-        ``/clear`` carried over from another session has the kind behind it, so that it names this one.
+        which would be another title after each. Here that stands in where the first is out of reach. A session that
+        ``/clear`` started has the title of the handoff whose place it took; else one that was carried over from the
+        session before has the kind behind it, so that it names this one.
         """
+        if (self.is_carried_over or not self.custom_title) and (handed := self._handed_title):
+            return one_line(handed, TITLE_LENGTH)
         found = self.given_title or self.first_prompt or self._last(LAST_PROMPT) or "(no prompt yet)"
         end = f" · {kind_after_clear(self.head)}" if self.is_carried_over else ""
         return one_line(found, TITLE_LENGTH - len(end)) + end
@@ -103,6 +109,14 @@ class HeadTail:
         first = next(self._opening(), {})
         carried = records.kind(first) == CUSTOM_TITLE and records.string(first, FIELDS[CUSTOM_TITLE])
         return carried == self.custom_title and bool(kind_after_clear(self.head))
+
+    @property
+    def _handed_title(self) -> str:
+        if kind_after_clear(self.head) != "handoff":
+            return ""
+        row = re.compile(rf"^\d+\. (.+) · {re.escape(session_id_of(self.path) or '')} · ", re.MULTILINE)
+        texts = [text for record in self.first_records for _, text in sent_texts(record)]
+        return next((found[1] for text in texts if text.startswith(AFTER_CLEAR) and (found := row.search(text))), "")
 
     @cached_property
     def first_prompt(self) -> str:

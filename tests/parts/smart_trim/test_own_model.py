@@ -190,7 +190,7 @@ def test_esc_while_it_is_asked_says_nothing_of_a_rollover(warm: Path) -> None:
 def test_without_the_module_the_shell_does_it(warm: Path, say: Say) -> None:
     """As a prompt, and in print mode; what follows may be any words."""
     for text in (say(">trim --smart keep what I cancel, yes"), told("--smart", screen=False)["text"]):
-        assert "In this client no model is asked" in text
+        assert "No model is asked for that here" in text
         assert f"trim --smart {SESSION}" in text
 
 

@@ -272,7 +272,7 @@ def read(session: SessionFile, *, whole: bool = False) -> SessionScan:
     if not any(node.said for node in transcript.chain):
         raise NothingToTrim(
             "There is nothing to trim: this session holds no conversation",
-            "Send a prompt first; if one was answered here, see what is broken: resume-hooks fsck.",
+            "Send a prompt first. Where one was answered here, this shows what is broken: resume-hooks fsck",
         )
     window, glance = window_of(session.session_id, Where()), HeadTail(session.path)
     context, scale = weigh(session.path, transcript.chain, pieces, window)

@@ -38,7 +38,7 @@ PLANNING = 10.0
 READING = "looking for what can go"
 ABOVE = "The conversation is the one above, all of it; the material says which of its contents have which numbers."
 NO_OPTIONS = "Behind --smart stand plain words here, and no options"
-UNASKED = "In this client no model is asked"
+UNASKED = "No model is asked for that here"
 COLD = "This session's own model is not asked: "
 CHANGED = "The session is not as its model was shown it, so nothing was made"
 
