@@ -84,6 +84,13 @@ def test_title(tmp_path: Path, records: list[Record], title: str) -> None:
     assert glance(tmp_path, records).title == title
 
 
+def test_an_answer_behind_what_the_client_writes_after_it(tmp_path: Path) -> None:
+    """2.1.330 writes 67 KB after the first answer after a start, with models' names in it, but no answer."""
+    snapshot = attachment('"model": ' * 8_000, uuid="p", parent="a1")
+    end = glance(tmp_path, [PADDING, *conversation(2), snapshot, PADDING | {"snapshot": {}}])
+    assert end.model == "claude-opus-4-5"
+
+
 def test_values_of_both_ends(tmp_path: Path) -> None:
     """Folder and start from the head, branch, version, tag and end from the tail."""
     first = user("a", uuid="a", ts=1, version="2.1.1", gitBranch="old", cwd="/first", entrypoint="cli")

@@ -64,7 +64,7 @@ def facts(session_id: str, glance: HeadTail, transcript: Transcript, pieces: Pie
         "torn": transcript.torn,
         "records": len(transcript.nodes),
         "live_records": len(transcript.chain),
-        "turns": sum(node.prompt and not node.copied for node in transcript.nodes),
+        "turns": max(sum(node.prompt and not node.copied for node in transcript.nodes), len(transcript.turns)),
         "live_turns": len(transcript.turns),
         "tool_calls": len(transcript.pairs),
         "unanswered_calls": sum(answer is None for _, answer in transcript.pairs.values()),

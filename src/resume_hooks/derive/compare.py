@@ -161,13 +161,18 @@ def compare(session: SessionFile, where: Where, at: str, *, limit: int = QUICK_L
 
 def advise(path: str, where: Where) -> Advice:
     """What fits best in a session, however much room is left."""
-    return _best(trimmed_use(path, where))
+    trimmed = _quickly_trimmed(path, where)
+    return _best(trimmed.after if trimmed else None)
 
 
-def trimmed_use(path: str, where: Where) -> ContextUse | None:
-    """What a trim with the usual options would leave; None where there is nothing to trim, or too much to look at."""
-    trimmed = _trimmed(session_file(path), where) if is_live_part_within(path, QUICK_LIMIT) else None
-    return trimmed.after if trimmed else None
+def freed_by_trim(path: str, where: Where) -> int:
+    """Tokens that a trim with the usual options would free; 0 where nothing, or there is too much to look at."""
+    trimmed = _quickly_trimmed(path, where)
+    return trimmed.before.tokens - trimmed.after.tokens if trimmed else 0
+
+
+def _quickly_trimmed(path: str, where: Where) -> _Trimmed | None:
+    return _trimmed(session_file(path), where) if is_live_part_within(path, QUICK_LIMIT) else None
 
 
 def prompts_left(context: ContextUse, seen: Traffic) -> int | None:

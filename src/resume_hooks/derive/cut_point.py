@@ -217,7 +217,8 @@ def cut(transcript: Transcript, truncator: Truncator) -> Cut | None:
         raise UsageError(f"Nothing that was said stands before the cut ({truncator.asked})", EARLIEST)
     moved = _moved(row, place, end)
     remarks = [wanted.remark, way, _told(moved, said[-1])]
-    turn = sum(node.prompt for node in transcript.nodes if node.number <= said[-1].number)
+    before = (node for node in transcript.nodes if node.number <= said[-1].number)
+    turn = sum(node.prompt and not node.copied for node in before)
     return Cut(
         truncator.asked,
         kept,

@@ -86,7 +86,7 @@ def band(session_id: str, path: str | None, used: int) -> dict[str, Any]:
     limit = _limit(room, percent)
     shown: dict[str, Any] = {"look": limit}
     if used >= limit:
-        text = f"{{percent}} % of {room:,}{_ways(path, used)} · /handoff"
+        text = f"{{percent}} % of {room:,}{_ways(path)} · /handoff"
         shown = {"look": NEVER, "from": limit, "window": room, "band": text}
     # Last of all: an engine that ends before it answered has kept the Stop hook from nothing.
     name = f"{NOTES}{session_id}.json"
@@ -94,12 +94,11 @@ def band(session_id: str, path: str | None, used: int) -> dict[str, Any]:
     return shown
 
 
-def _ways(path: str | None, used: int) -> str:
+def _ways(path: str | None) -> str:
     """What a trim would free, where it would."""
-    from resume_hooks.derive.compare import WORTH, trimmed_use  # once in a session
+    from resume_hooks.derive.compare import WORTH, freed_by_trim  # once in a session
 
-    left = trimmed_use(path, Where()) if path else None
-    freed = used - left.tokens if left else 0
+    freed = freed_by_trim(path, Where()) if path else 0
     return f" · /trim frees about {round(freed, -3):,}" if freed >= WORTH else ""
 
 

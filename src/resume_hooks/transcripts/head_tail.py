@@ -45,7 +45,8 @@ class HeadTail:
             start = max(0, status.st_size - REACH - 1)
             stream.seek(start)
             tail = stream.read(REACH + 1) if len(self.head) == REACH else b""
-            if start and b'"model":' not in tail:  # 2.1.330 writes 65 KB behind a session's first answer
+            # 2.1.330 writes 67 KB behind the first answer after a start or a compaction.
+            if start and b'"type":"assistant"' not in tail.partition(b"\n")[2]:
                 start = max(0, status.st_size - WIDE_REACH - 1)
                 stream.seek(start)
                 tail = stream.read(WIDE_REACH + 1)
