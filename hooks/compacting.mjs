@@ -38,8 +38,9 @@ export async function compact($, e, next) {
 }
 
 let proposed = false // once in a client, from where the engine said that it has a question
-export async function propose($, percent, from = Infinity) {
-  if (proposed || percent < from) return
+export async function propose($, now) {
+  const percent = Math.round(100 * now.tokens / now.window) // as the band says it; without a band there is no window
+  if (proposed || !(percent >= now.asks)) return
   proposed = true
   await quietly($, async () => say($, await settle($, 'compaction', `${percent}`)))
 }

@@ -77,7 +77,7 @@ export function register(on) {
   on('ui.render', { component: 'AbovePrompt' }, drawBand).catch(leave)
   on('ui.focus', { component: 'Pane' }, ($, e, next) => move($, e, next)).catch(leave)
   on('session.measure', ($, e, next) => {
-    $.clock.after(0, async () => propose($, e.context.percent ?? 0, (await measure($)).asks))
+    $.clock.after(0, async () => propose($, await measure($)))
     return next(e)
   }).catch(leave)
   on('session.compact', ($, e, next) => compact($, e, next)).catch(leave)

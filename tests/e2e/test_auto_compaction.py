@@ -112,13 +112,20 @@ def test_a_failing_engine_leaves_it_to_the_client(
     assert "go on DELTA" in spoken(tui.api.main_requests()[-1])
 
 
-def test_it_asks_once_what_shall_happen(tui: Tui, plugin: Path, parent: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("env", "used"),
+    [({"RESUME_HOOKS_NOTICE_PERCENT": "5"}, FULL), ({"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "150000"}, Usage(106_000))],
+    ids=["of the model's window", "of the user's own"],
+)
+def test_it_asks_once_what_shall_happen(
+    tui: Tui, plugin: Path, parent: Path, tmp_path: Path, env: dict[str, str], used: Usage
+) -> None:
     """At the end of the turn in which the context passes the notice; the answer is kept, and nothing of it is sent.
 
     The engine, asked at the start already, answers after that turn.
     """
-    begin(tui, plugin, engine(tmp_path, LATE) | {"RESUME_HOOKS_NOTICE_PERCENT": "5"})
-    tui.api.usage = FULL
+    begin(tui, plugin, engine(tmp_path, LATE) | env)
+    tui.api.usage = used
     tui.submit("hello")
     tui.wait_for("When a session is full")
     tui.wait_idle()
