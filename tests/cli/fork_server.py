@@ -1,4 +1,4 @@
-"""Runs the command line and the hooks' scripts in processes forked from one that has loaded them: starts at no cost.
+"""Runs the command line and the hooks' scripts in processes forked from one that has loaded all: starts at no cost.
 
 What is about the start itself starts a process from scratch: tests/test_import_budget.py, tests/hook_scripts, and every
 test that sets a variable of Python's own.
@@ -10,6 +10,7 @@ import gc
 import importlib
 import json
 import os
+import pkgutil
 import runpy
 import signal
 import socket
@@ -20,10 +21,11 @@ import threading
 import traceback
 from typing import NoReturn
 
-LOADED = (
-    *("click", "orjson", "pydantic", "rich.console", "sqlite3"),
-    *("resume_hooks.api", "resume_hooks.cli.main", "resume_hooks.hooks.prompt", "resume_hooks.hooks.session"),
-)
+import resume_hooks
+
+LOADED = ("rich.console", "rich.table", "rich.tree", "sqlite3")
+"""Beside our own modules: what those load at the time of use."""
+
 LONGEST = 1_000_000
 """Bytes of a request, which is one packet."""
 
@@ -66,7 +68,8 @@ class ForkServer:
 
 
 def _serve(connection: socket.socket) -> None:
-    for name in LOADED:
+    ours = (found.name for found in pkgutil.walk_packages(resume_hooks.__path__, "resume_hooks."))
+    for name in (*LOADED, *ours):
         importlib.import_module(name)
     gc.collect()
     gc.freeze()  # a collection in a child would copy all pages of what is loaded

@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.transcripts.transcript import scan
+from tests.cli.fork_server import ForkServer
 from tests.e2e.harness.client import NEWEST, ClientHome, Tui, find_client
 from tests.e2e.harness.mock_api import MockApi, Refusal, Request, Usage
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.replies import Reply
-from tests.e2e.plugin import data_of, spoken
+from tests.e2e.plugin import spoken
 from tests.e2e.test_auto_compaction import FULL, PICKY, summaries
 from tests.e2e.test_in_place import assert_read_alike, assert_valid, bare, go_on, said
 from tests.e2e.test_inside import ASK_FIRST, QUIET, begin, engine
@@ -44,7 +45,9 @@ def boundaries(session: Path) -> list[int]:
     return found
 
 
-def assert_read_back(home: ClientHome, session: Path, request: Request, originals: dict[str, str]) -> int:
+def assert_read_back(
+    home: ClientHome, server: ForkServer, session: Path, request: Request, originals: dict[str, str]
+) -> int:
     """Each reference in a request prints a record, for an output that one whole; how many those are."""
     outputs_of = {
         named[1]: originals[call]
@@ -54,13 +57,16 @@ def assert_read_back(home: ClientHome, session: Path, request: Request, original
         and (named := re.match(r"\[Results from .*; original: (\w+:\d+)", text))
     }
     for reference in set(re.findall(rf"\b{session.stem[:8]}:\d+", spoken(request))) | outputs_of.keys():
-        told = data_of(home, "read", reference, "--max-chars", "100000")["text"]
+        done = server.run(("read", reference, "--max-chars", "100000", "--json"), home.env(), b"", str(home.cwd), 60)
+        told = json.loads(done.stdout)["data"]["text"]
         assert bare(outputs_of.get(reference, "")) in told, reference
     return len(outputs_of)
 
 
 @pytest.mark.parametrize("chosen", one_in(2, ["trim", "handoff"]))
-def test_made_smaller_when_the_turn_has_ended(small: Tui, plugin: Path, parent: Path, chosen: str) -> None:
+def test_made_smaller_when_the_turn_has_ended(
+    small: Tui, plugin: Path, parent: Path, fork_server: ForkServer, chosen: str
+) -> None:
     """One line says so; nothing is sent for it, and every client resumes what the running one holds."""
     before, originals = parent.read_bytes(), outputs(parent)
     begin(small, plugin, {"RESUME_HOOKS_COMPACTION": f"{chosen}@60k"})
@@ -74,7 +80,7 @@ def test_made_smaller_when_the_turn_has_ended(small: Tui, plugin: Path, parent: 
     assert spoken(live).count("Facts about this session from before it was compacted:") == 1
     assert "hello ALPHA" in spoken(live)
     assert_read_alike(small.home, small.api, parent, before, live)
-    assert bool(assert_read_back(small.home, parent, live, originals)) == (chosen == "trim")
+    assert bool(assert_read_back(small.home, fork_server, parent, live, originals)) == (chosen == "trim")
 
 
 class Growing:
@@ -93,7 +99,7 @@ class Growing:
 
 
 @pytest.mark.wide
-def test_sixty_turns_over_the_line(tui: Tui, plugin: Path) -> None:
+def test_sixty_turns_over_the_line(tui: Tui, plugin: Path, fork_server: ForkServer) -> None:
     """Never again within five turns, never where less than a fifth goes; outputs read back whole."""
     tui.api.script = Growing(tui.api)
     tui.start((*ASK_FIRST, "--allowed-tools", "Bash(seq:*)"), plugin_dir=plugin, extra_env=QUIET | TRIM)
@@ -113,7 +119,7 @@ def test_sixty_turns_over_the_line(tui: Tui, plugin: Path) -> None:
     rows = (row for request in reversed(requests) for row in said(request))
     originals = {call: text for kind, call, text in rows if kind == "result"}
     assert len(originals) == 60
-    assert assert_read_back(tui.home, session, requests[-1], originals) > 40
+    assert assert_read_back(tui.home, fork_server, session, requests[-1], originals) > 40
 
 
 def test_who_writes_is_not_disturbed(tui: Tui, plugin: Path, parent: Path) -> None:

@@ -7,6 +7,7 @@ import random
 import re
 import string
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, NamedTuple
 
 from resume_hooks.redaction.load_rules import Rule, rules
@@ -29,8 +30,13 @@ class Example(NamedTuple):
     worded: bool
 
 
-def examples() -> Iterator[Example]:
+@cache
+def examples() -> tuple[Example, ...]:
     """One or more of each rule of ``rules.json``, of our own token rules, and of the words."""
+    return tuple(_examples())
+
+
+def _examples() -> Iterator[Example]:
     for group in rules().by_keyword.values():
         yield from (Example(rule.kind, _found(rule, "{}"), worded=False) for rule in group)
     for words, group in rules().by_name.items():
@@ -65,7 +71,7 @@ def _parts(tree: Any, rng: random.Random) -> Iterator[str]:
         elif operation is sre.ANY:
             yield "."
         elif operation is sre.IN:
-            yield rng.choice(_letters(value))
+            yield rng.choice(_letters("".join(_class_part(*member) for member in value)))
         elif operation is sre.SUBPATTERN:
             yield from _parts(value[3], rng)
         elif operation is sre.BRANCH:
@@ -76,8 +82,9 @@ def _parts(tree: Any, rng: random.Random) -> Iterator[str]:
                 yield from _parts(inner, rng)
 
 
-def _letters(members: Any) -> list[str]:
-    allowed = re.compile(f"[{''.join(_class_part(*member) for member in members)}]")
+@cache
+def _letters(members: str) -> list[str]:
+    allowed = re.compile(f"[{members}]")
     return [sign for sign in SIGNS if allowed.match(sign)]
 
 

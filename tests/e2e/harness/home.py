@@ -119,6 +119,9 @@ class ClientHome:
             "DISABLE_AUTOUPDATER": "1",
             "DISABLE_INSTALLATION_CHECKS": "1",
             "IS_SANDBOX": "1",
+            # In a client that ends within seconds, to optimize code and to collect garbage is a third of its time.
+            "BUN_JSC_useDFGJIT": "0",
+            "BUN_JSC_useGC": "0",
         }
         return base | dict(extra or {})
 

@@ -165,7 +165,6 @@ def test_it_asks_on_a_terminal(path: Path, config_home: ConfigHome, answer: str,
     assert (ONE in path.read_text()) is there
 
 
-EXAMPLES = list(examples())
 TORN = "-----BEGIN RSA PRIVATE KEY-----\n" + some(random.Random(7), 64)
 
 
@@ -173,14 +172,14 @@ TORN = "-----BEGIN RSA PRIVATE KEY-----\n" + some(random.Random(7), 64)
 def files(config_home: ConfigHome) -> list[Path]:
     """A session in which each example stands between characters of several bytes, and a file of its own with all."""
     rows, parent = [], None
-    for number, one in enumerate(EXAMPLES):
+    for number, one in enumerate(examples()):
         rows.append(user(f"…{one.text}…", uuid=f"u{number}", parent=parent, ts=number))
         parent = f"u{number}"
     rows.append(assistant(f"{TORN}…", uuid="a", parent=parent, ts=len(rows)))
     session = config_home.project() / f"{SESSION}.jsonl"
     text = session.with_suffix("") / "tool-results" / "out.txt"
     text.parent.mkdir(parents=True)
-    text.write_text("\n\n".join(f"“{one.text}”" for one in EXAMPLES) + f"\n\n{TORN}…", encoding="utf-8")
+    text.write_text("\n\n".join(f"“{one.text}”" for one in examples()) + f"\n\n{TORN}…", encoding="utf-8")
     laid(session, session_bytes(rows))
     return [session, text]
 
@@ -197,5 +196,5 @@ def test_whatever_is_written_is_text(files: list[Path], document: Document, tmp_
     for path in (page, shared, Path(child), session, text):
         assert TORN[-64:] not in path.read_text(encoding="utf-8")
     said = [json.loads(row)["message"]["content"] for row in session.read_text(encoding="utf-8").splitlines()]
-    assert [row[0] + row[-1] for row in said[:-1]] == ["……"] * len(EXAMPLES)
-    assert text.read_text(encoding="utf-8").count("”") == len(EXAMPLES)
+    assert [row[0] + row[-1] for row in said[:-1]] == ["……"] * len(examples())
+    assert text.read_text(encoding="utf-8").count("”") == len(examples())
