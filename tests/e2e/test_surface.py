@@ -110,7 +110,7 @@ def test_a_pane_lists_finds_opens_forks_and_hands_off(sized: Tui, plugin: Path, 
     tui.wait_for("answer 3")
     tui.wait_idle()
     listed(tui, "/sessions", "docs", "Write the docs")
-    for key, shown in (("Down", "u: no compaction"), ("u", "was never compacted")):
+    for key, shown in (("Down", "u: never compacted"), ("u", "was never compacted")):
         tui.key(key)
         tui.wait_for(shown)
     tui.key("Space")
@@ -159,7 +159,7 @@ def test_keys_are_whole(home: ClientHome, api: MockApi, plugin: Path, others: Pa
         begin(tui, plugin)
         listed(tui, "/sessions", "docs", "Write the docs")
         tui.key("Down")
-        tui.wait_for("u: no compaction")
+        tui.wait_for("u: never compacted")
         for words in ("h: hand off", "f: fork", "a: all projects", "Enter opens · Esc closes"):
             assert words in tui.text()
 

@@ -147,7 +147,8 @@ TRIMMED = Advice(TRIM, "mostly tool output")
         (153_000, None, HANDED,
          "85 % of 180,000. >handoff leaves 31,000 tokens, >trim 60,000; >handoff fits best: nearly full."),
         (190_000, 0, HANDED,
-         "106 % of 180,000. >handoff leaves 31,000 tokens, >trim 60,000; >handoff fits best: the client compacts."),
+         ("106 % of 180,000. >handoff leaves 31,000 tokens, >trim 60,000; >handoff fits best: "
+          "it is about to be compacted.")),
     ],
 )  # fmt: skip
 def test_the_first_line(

@@ -89,7 +89,9 @@ def headline(comparison: Comparison, command: Callable[[str], str]) -> str:
     if advice is None:
         best = f"going on is fine{'' if left is None else f' for {many}'}"
     else:
-        why = "the client compacts" if context.compacts_at_once else "nearly full" if not left else f"{many} left"
+        why = (
+            "it is about to be compacted" if context.compacts_at_once else "nearly full" if not left else f"{many} left"
+        )
         best = f"{command(advice.strategy)} fits best: {why}"
     said = f"{', '.join(leaves)}; " if leaves else ""
     return f"{filled}. {said}{best}."

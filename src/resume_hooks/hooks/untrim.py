@@ -20,7 +20,7 @@ def answer(request: Request) -> TriggerAnswer:
     receipt = write(decided, request.where)
     facts = decided.facts
     if decided.after.compacts_at_once:
-        facts.append("note: the client would compact it at once")
+        facts.append("note: it would be compacted at once")
     return TriggerAnswer(
         receipt.in_client,
         lambda copied: child_card("untrimmed", receipt, copied, facts, slash=request.slash),

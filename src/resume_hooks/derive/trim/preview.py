@@ -58,7 +58,7 @@ def remarks(decided: TrimPlan) -> list[str]:
         sentences.append(f"Trimming would not pay: it would save less than {decided.options.min_savings:,} tokens.")
     elif decided.after.compacts_at_once:
         sentences.append(
-            "The client would still compact it at once: trim more (--target-tokens, --keep-recent 0), or hand off."
+            "It would still be compacted at once: trim more (--target-tokens, --keep-recent 0), or hand off."
         )
     target = decided.options.target_tokens
     if target and decided.after.tokens > target:

@@ -50,9 +50,9 @@ TALL, WIDE = 20, 90
 
 FORK, UNDO = "fork", "undo"
 KEYS = (
-    ("h", "handoff", "hand off", "h again: a fresh session that knows it opens"),
-    ("f", FORK, "fork", "f again: a copy opens, it stays as it is"),
-    ("u", UNDO, "undo compaction", "u again: a fork from before it opens; no change"),
+    ("h", "handoff", "hand off", "h again: opens a fresh session that knows this one"),
+    ("f", FORK, "fork", "f again: opens a copy; this session stays as it is"),
+    ("u", UNDO, "undo compaction", "u again: opens a copy from before the compaction"),
     ("a", EVERYWHERE, "all projects", ""),
 )
 """What a letter does in the list: the letter, the word that the module sends for it, and what stands beside it.
@@ -61,7 +61,7 @@ What makes a session says so first, and is done when the letter is pressed again
 the prompt, and the keys with it, so each is one throughout.
 """
 
-NO_COMPACTION = "no compaction"
+NO_COMPACTION = "never compacted"
 """What stands beside the letter where there is none to undo."""
 
 AHEAD = 100

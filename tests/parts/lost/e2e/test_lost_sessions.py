@@ -60,7 +60,7 @@ def test_the_prompts_of_a_deleted_session(client: ClientVersion, tui: Tui, plugi
         again.key("Down")
         again.wait_idle()
         again.key("h")
-        again.wait_for("h again: a fresh session")
+        again.wait_for("h again: opens a fresh session")
         again.key("h")
         again.wait_for("Handed off from")
         again.wait_idle()
