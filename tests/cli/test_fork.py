@@ -140,5 +140,5 @@ def test_which_session_is_taken_unnamed(config_home: ConfigHome, cli: Cli, docum
     child = document("fork")["data"]["session_id"]
     done = cli("info", "--json")
     assert SESSION.encode() in done.stdout
-    assert done.stderr.decode() == f"prompt 0 · {SESSION}: in its child {child} nobody asked anything yet.\n"
+    assert done.stderr.decode() == f"This is about prompt 0 · {SESSION}, not {child}, its child without a prompt.\n"
     assert cli("info", SESSION).stderr == b""

@@ -248,7 +248,8 @@ def _tell_taken(taken: SessionFile, folder: str, where: Where) -> None:
     parent = read_parent(newest.path)
     if parent is not None and parent.session_id == taken.session_id and not HeadTail(newest.path).touched:
         title = plain_line(HeadTail(taken.path).title)
-        say(f"{title} · {taken.session_id}: in its child {newest.session_id} nobody asked anything yet.", err=True)
+        why = f"not {newest.session_id}, its child without a prompt"
+        say(f"This is about {title} · {taken.session_id}, {why}.", err=True)
 
 
 def located_parent(locator: str | None, where: Where) -> SessionFile:
