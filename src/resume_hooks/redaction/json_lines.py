@@ -148,11 +148,11 @@ def _in_leaves(line: bytes, places: list[int]) -> list[Span]:
     for leaf in leaves(line):
         reach = bisect_left(places, leaf.start - _REACH)
         if reach < len(places) and places[reach] < leaf.end and not is_kept(line, leaf):
-            found += _secrets_in_leaf(line, leaf)
+            found += _in_leaf(line, leaf)
     return merged(found)
 
 
-def _secrets_in_leaf(line: bytes, leaf: Leaf) -> list[Span]:
+def _in_leaf(line: bytes, leaf: Leaf) -> list[Span]:
     raw = line[leaf.start : leaf.end]
     spans = seen(raw, in_json=True)
     if leaf.path and not spans:
