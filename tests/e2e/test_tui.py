@@ -15,6 +15,7 @@ from resume_hooks.sessions import locate
 from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
 from tests.e2e.harness.client import ClientHome, ClientVersion, TmuxTui, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.xvfb import XServer
 from tests.e2e.plugin import ENGINE, LINEAGE, children, spoken, without_module
 
@@ -126,6 +127,7 @@ def test_a_trigger_typed_while_the_model_works_shows_its_last_line(tui: Tui, plu
     tui.api.script = [(120.0, "Slow reply done.")]
     tui.submit("take your time")
     tui.wait_for(r"esc to interrupt|…")
+    assert wait_until(lambda: bool(tui.api.main_requests()))
     tui.submit(">handoff fix the tests")
     tui.wait_for("paste it once the answer ends")
     assert "Ctrl+C" not in tui.text()
