@@ -141,7 +141,7 @@ def test_a_session_that_was_resumed_has_nothing_to_send_again(tui: Tui, plugin: 
     tui.api.script = summarising
     tui.start(resume=parent.stem, plugin_dir=plugin, extra_env=on_path(tui.version, tmp_path / "again"))
     tui.submit("/rollover")
-    tui.wait_for("nothing was sent to it")
+    tui.wait_for("gave no answer: nothing was sent")
     tui.wait_for("Rolled over from")
     assert all(map(is_headless, tui.api.main_requests()))
     assert b"summary by claude-haiku" in child_of(tui.home, parent).read_bytes()

@@ -25,6 +25,7 @@ from resume_hooks.sessions import locate
 from resume_hooks.transcripts.transcript import scan
 from tests.e2e.harness.client import NEWEST, OLDEST, ClientHome, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi, Request
+from tests.e2e.harness.processes import wait_until
 from tests.e2e.plugin import PARENT
 from tests.e2e.test_cost_card import BELOW
 from tests.e2e.test_inside import ASK_FIRST, QUIET, begin
@@ -108,7 +109,7 @@ def go_on(tui: Tui) -> Request:
     """What the next prompt sends."""
     tui.api.clear()
     tui.submit(GO_ON)
-    tui.wait_for("Mock reply [0-9]")
+    assert wait_until(lambda: bool(tui.api.main_requests()))
     tui.wait_idle()
     live = tui.api.main_requests()[-1]
     assert_valid(live)

@@ -163,7 +163,7 @@ def hard_link(project: Project) -> None:
         (dangling, "a", "symbolic link"),
         (link_out, "sub/b", "symbolic link"),
         (link_inside, "sub/b", "symbolic link"),
-        (file_on_the_way, "sub/b", "no folder"),
+        (file_on_the_way, "sub/b", "not a folder"),
         (folder_there, "a", "no regular file"),
         (pipe, "a", "no regular file"),
         (hard_link, "a", "hard links"),

@@ -93,7 +93,7 @@ def test_a_fork_holds_what_the_sub_agent_said(
     assert (made["title"], made["parent_session_id"]) == ("find the leak · fork", SESSION)
     above, own = Family(config_home.where).lineage(str(child))
     assert (above.session_id, above.subagent, own.kind, own.subagent) == (SESSION, "", "fork", AGENT)
-    assert f"find the leak · fork · fork of {AGENT}\n" in cli("lineage", child.stem).stdout.decode()
+    assert f"find the leak · fork  fork of {AGENT}\n" in cli("lineage", child.stem).stdout.decode()
     assert [row["session_id"] for row in document("lineage", SESSION, "--derived")["data"]["rows"]] == [child.stem]
 
 
