@@ -102,6 +102,8 @@ def test_windows_of_any_size(desk: Desk, columns: int, rows: int) -> None:
     """The chosen session is there, and can be taken."""
     screen = desk.run("resume", "--way", "go on", columns=columns, rows=rows)
     screen.wait_for("^> Fix" if columns > 10 else "^> F")
+    if rows > 2:
+        screen.wait_for("^  Writ")  # rows are listed one after another
     screen.key("Down")
     screen.wait_for("^> Writ" if columns > 10 else "^> W")
     screen.key("Enter")
