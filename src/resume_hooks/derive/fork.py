@@ -67,16 +67,14 @@ class _HomeSeen:
     """A watcher: whether the first record that tells a folder tells the one that the session moved to."""
 
     def __init__(self, move: Relocation | None) -> None:
-        self._relocation_for = move
+        self._move = move
         self._home = ""
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
         self._home = self._home or string(record, "cwd")
 
     def checks(self) -> list[Check]:
-        return [
-            Check("it is at home in its folder", self._relocation_for is None or self._home == self._relocation_for.new)
-        ]
+        return [Check("it is at home in its folder", self._move is None or self._home == self._move.new)]
 
 
 def plan(

@@ -34,9 +34,6 @@ BY_CLEAR = "or type /clear: the new session starts with this digest, too"
 ANEW = "--new-task"
 """Typed before what is a new task, and no next step of the old one."""
 
-SHELL = "resume-hooks handoff --help"
-"""Where the options of the shell's verb are told."""
-
 LEAST = 600
 """Characters that a digest needs to be worth more than the front of the longer one."""
 
@@ -60,7 +57,8 @@ def answer(request: Request) -> TriggerAnswer:
     if anew and not step:
         raise UsageError(f"{ANEW} names no task", f"{request.typed} {ANEW} write the release notes")
     if not anew:
-        refuse_option(step, "no next step", f"There is {ANEW}, before a new task. Others, in a shell: {SHELL}")
+        others = "Others, in a shell: resume-hooks handoff --help"
+        refuse_option(step, "no next step", f"There is {ANEW}, before a new task. {others}")
     with one_at_a_time(parent, where):
         with time_limit(request.command):
             standing = existing_child(parent, "handoff", where, task_step(step) if anew else step)

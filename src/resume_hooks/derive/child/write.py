@@ -138,9 +138,7 @@ def write(plan: ChildPlan, where: Where) -> Receipt:
         def lines() -> Iterator[bytes]:
             nonlocal title
             yield from plan.body.lines()
-            if (
-                draft.own_title is None
-            ):  # chosen when it is due: the folder's titles stay locked until the child is there
+            if draft.own_title is None:  # the folder's titles stay locked until the child is there
                 stack.enter_context(titles_locked(draft.folder))
                 title = draft.free_title()
                 yield title_line(draft.session_id, title) + b"\n"
