@@ -235,11 +235,12 @@ def session_context(path: str, chain: list[Node], window: int = 0) -> ContextUse
     context = context_of(chain, window)
     if context.measured:
         return context
-    count, ends = stated.tokens if stated else 0, HeadTail(path)
-    compacted = chain[0].time_ms if chain and chain[0].boundary else None
-    if compacted is not None and (not count or compacted > (clock.milliseconds(ends.derived_at) or 0)):
-        first = first_request(ends)
-        count = _trimmed_to(ends) or context.tokens + (first.tokens if first else USUAL_BASE)
+    count = stated.tokens if stated else 0
+    if chain and chain[0].boundary:
+        ends = HeadTail(path)
+        if not count or (chain[0].time_ms or 0) > (clock.milliseconds(ends.derived_at) or 0):
+            first = first_request(ends)
+            count = _trimmed_to(ends) or context.tokens + (first.tokens if first else USUAL_BASE)
     return ContextUse(count, window or window_for(count), measured=False) if count else context
 
 
