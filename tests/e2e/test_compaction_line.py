@@ -143,7 +143,7 @@ def test_who_writes_is_not_disturbed(tui: Tui, plugin: Path, parent: Path) -> No
     tui.wait_gone("esc to interrupt")
     tui.wait_idle(2)
     assert boundaries(parent) == []
-    tui.key("C-c")
+    tui.empty_box()
     tui.submit("fourth")
     tui.wait_for("trim" + TOLD)
     assert wait_until(lambda: len(boundaries(parent)) == 1)

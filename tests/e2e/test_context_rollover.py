@@ -113,9 +113,7 @@ def test_esc_then_paste(tui: Tui, plugin: Path, xserver: XServer, tmp_path: Path
     (first,) = children(tui.home, parent)
     assert b"digest of" in first.read_bytes()
     assert b"summary by" not in first.read_bytes()
-    tui.wait_idle()
-    tui.key("C-c")
-    tui.wait_idle()
+    tui.empty_box()
     tui.api.script = summarising
     tui.api.clear()
     tui.submit(">rollover focus on BETA")
@@ -126,8 +124,7 @@ def test_esc_then_paste(tui: Tui, plugin: Path, xserver: XServer, tmp_path: Path
     assert child == first
     command = xserver.clipboard()
     assert command == f"/resume {child.stem}"
-    tui.key("C-c")
-    tui.wait_idle()
+    tui.empty_box()
     tui.api.script = ()
     tui.submit_paste(command)
     tui.wait_for("Rolled over from")

@@ -183,8 +183,6 @@ def test_esc_leaves_the_digest_and_the_same_asks_anew(tui: Tui, plugin: Path, tm
     tui.wait_for(rf"No summary\. The session with the digest alone is there:\s+/resume\s+{child.stem}")
     tui.api.release()
     tui.wait_idle()
-    tui.key("C-c")
-    tui.wait_idle()
     tui.api.script = saying(ANSWER)
     tui.submit("/rollover")
     tui.wait_for("Rolled over from")

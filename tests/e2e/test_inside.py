@@ -215,8 +215,6 @@ def test_esc_ends_a_rollover_which_can_be_asked_for_again(tui: Tui, plugin: Path
     first = child_of(tui.home, parent)
     tui.wait_for(rf"No summary\. The session with the digest alone is there:\s+/resume\s+{first.stem}")
     tui.wait_idle()
-    tui.key("C-c")
-    tui.wait_idle()
     tui.api.script = summarising
     tui.submit("/rollover")
     tui.wait_for("Rolled over from")

@@ -64,8 +64,7 @@ def test_preview_yes_paste(tui: Tui, plugin: Path, parent: Path, xserver: XServe
     tui.wait_idle()
     assert children(tui.home, parent) == []
     if sign == ">":
-        tui.key("C-c")
-        tui.wait_idle()
+        tui.empty_box()
     tui.submit(f"{sign}trim yes")
     tui.wait_for("tokens are placeholders")
     tui.wait_idle()
@@ -74,8 +73,7 @@ def test_preview_yes_paste(tui: Tui, plugin: Path, parent: Path, xserver: XServe
     assert command == f"/resume {child.stem}"
     assert not tui.api.main_requests()
     if sign == ">":
-        tui.key("C-c")
-        tui.wait_idle()
+        tui.empty_box()
     size = child.stat().st_size
     tui.submit_paste(command)
     tui.wait_gone("tokens are placeholders")

@@ -65,7 +65,7 @@ def test_resume_then_handoff_and_whatever_else_is_pressed(tui: Tui, plugin: Path
     tui.wait_for(r"context \d")
     tui.wait_for("Go on, there is nothing to do")
     assert xserver.clipboard() == parent.stem
-    empty_box(tui)
+    tui.empty_box()
     tui.submit(">handoff fix the tests")
     tui.wait_for("handed off")
     (child,) = children(tui.home, parent)
@@ -81,17 +81,10 @@ def test_resume_then_handoff_and_whatever_else_is_pressed(tui: Tui, plugin: Path
     tui.submit_paste(command)
     tui.wait_for("nothing was done")
     assert not tui.api.main_requests()
-    empty_box(tui)
+    tui.empty_box()
     assert_opens_fresh(go_on(tui, command), parent, "fix the tests")
     assert parent.read_bytes().startswith(before)
     assert children(tui.home, parent) == [child]
-
-
-def empty_box(tui: Tui) -> None:
-    """Ctrl+C, once, when the screen has come to rest."""
-    tui.wait_idle()
-    tui.key("C-c")
-    tui.wait_idle()
 
 
 @pytest.mark.wide
@@ -145,7 +138,7 @@ def test_osc_52_reaches_the_terminal_and_clear_is_a_link(tui: Tui, plugin: Path)
     tui.submit(">session")
     tui.wait_for(r"sent by OSC 52")
     assert tui.clipboard_writes()[-1] == parent.stem
-    empty_box(tui)
+    tui.empty_box()
     tui.submit("/clear")
     tui.wait_gone("Mock reply 1")
     tui.wait_idle()

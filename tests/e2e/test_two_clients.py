@@ -32,7 +32,6 @@ def went_on(both: tuple[Tui, Tui], parent: Path) -> None:
     api = both[0].api
     for number, tui in enumerate(both):
         tui.wait_idle()
-        tui.key("C-c")
         tui.submit(f"prompt of client {number}")
         tui.wait_for(rf"prompt of client {number}(?:.*\n)+?.*Mock reply")
         tui.wait_idle()
@@ -63,7 +62,7 @@ def test_a_handoff_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path, at
     first = both[0]
     made = set(children(first.home, parent))
     assert len(made) == 2
-    first.key("C-c")
+    first.empty_box()
     first.submit(f"/resume {parent.stem}")
     first.wait_gone("Handed off from")
     first.wait_idle()
@@ -71,6 +70,8 @@ def test_a_handoff_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path, at
     first.wait_for("Handed off from")
     first.wait_idle()
     assert set(children(first.home, parent)) == made
+    for tui in both:
+        tui.empty_box()
     went_on(both, parent)
 
 
