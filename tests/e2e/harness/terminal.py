@@ -112,12 +112,15 @@ class Terminal(ABC):
         self.key("Enter")
 
     def empty_box(self) -> None:
-        """Press Ctrl+C, once, as soon as the box holds what the client put back there: in an empty one it would quit."""
+        """Press Ctrl+C, once, as soon as the box holds what the client put back there.
+
+        A second one would quit for 0.8 s, even if the box was full again.
+        """
         self._expect(wait_until(lambda: bool(self.input_text())), "nothing came back into the box")
         self.wait_idle()
         self.key("C-c")
         self._expect(wait_until(lambda: not self.input_text()), "the box is not empty")
-        self.wait_idle()
+        self.wait_idle(1)
 
     def wait_for(self, pattern: str, timeout: float = PATIENCE) -> re.Match[str]:
         """Wait for `pattern` (MULTILINE) on the screen; AssertionError with the screen after `timeout` s."""
