@@ -136,7 +136,7 @@ def test_osc_52_reaches_the_terminal_and_clear_is_a_link(tui: Tui, plugin: Path)
     """
     parent = begin(tui, plugin, {"RESUME_HOOKS_CLIPBOARD": "osc52"})
     tui.submit(">session")
-    tui.wait_for(r"sent by OSC 52")
+    tui.wait_for(r"sent to the clipboard")
     assert tui.clipboard_writes()[-1] == parent.stem
     tui.empty_box()
     tui.submit("/clear")
@@ -156,7 +156,7 @@ def test_tmux_gets_the_id(tmux_tui: TmuxTui, plugin: Path, way: str) -> None:
     """Inside tmux its buffer holds the id, by tmux itself and by OSC 52 through it."""
     parent = begin(tmux_tui, plugin, {"RESUME_HOOKS_CLIPBOARD": way})
     tmux_tui.submit(">resume")
-    tmux_tui.wait_for(r"copied \(|sent by ")
+    tmux_tui.wait_for(r"copied \(|sent to ")
     assert tmux_tui.buffer() == parent.stem
 
 

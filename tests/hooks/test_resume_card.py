@@ -92,13 +92,13 @@ def test_the_table(config_home: ConfigHome) -> None:
     assert lines == [
         "estimated   leaves not cached  pays off",
         "go on      150,000      1,200",
-        "trim        60,000     42,000  after 7 turns",
-        "handoff     31,154     13,200  after 1 turn",
+        "trim        60,000     42,000  after 7 prompts",
+        "handoff     31,154     13,200  after 1 prompt",
         "rollover    32,700     74,700  never",
         "compact  1,048,000  1,031,200  never",
-        "any session starts with 30,000 of these",
+        "30,000 of these: instructions and tools",
         "cache: 4 min left",
-        "a turn: about 3 requests, adds 4,100 tokens",
+        "a prompt: about 3 requests, adds 4,100 tokens",
     ]
     assert max(map(len, lines)) <= 48
 
@@ -117,7 +117,7 @@ def test_what_the_api_still_has(config_home: ConfigHome, traffic: Traffic, age: 
     """Warm and for how long, cold, or of no use here."""
     text = "\n".join(table(comparison(config_home, traffic=traffic, age=age)))
     assert words in text
-    assert "a turn: about 1 request, adds 0 tokens" in text
+    assert "a prompt: about 1 request, adds 0 tokens" in text
 
 
 @pytest.mark.parametrize(

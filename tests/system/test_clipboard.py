@@ -148,7 +148,7 @@ def test_copy_that_cannot_be_read_back_in_time_is_only_sent(nowhere: dict[str, s
     assert is_running(pid)
     os.kill(pid, 9)
     assert copied == Copied("sent", "xclip")
-    assert copied.sentence("session id") == "session id sent by xclip"
+    assert copied.sentence("session id") == "session id sent to the clipboard"
 
 
 def test_hung_program_leaves_time_for_the_other_ways(nowhere: dict[str, str], tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_windows_clipboard_is_sent_unconfirmed_under_wsl(tmp_path: Path) -> None
     environ = {"PATH": str(tmp_path / "bin"), "WSL_DISTRO_NAME": "Debian"}
     copied = clipboard.copy("é\n", environ=environ)
     assert copied == Copied("sent", "clip.exe")
-    assert copied.sentence("session id") == "session id sent by clip.exe"
+    assert copied.sentence("session id") == "session id sent to the clipboard"
     assert (tmp_path / "got").read_bytes() == "é\n".encode("utf-16-le")
 
 
@@ -267,7 +267,7 @@ def test_unknown_way_is_refused() -> None:
     ("copied", "sentence"),
     [
         (Copied("copied", "xclip"), "session id copied (xclip)"),
-        (Copied("sent", "OSC 52"), "session id sent by OSC 52"),
+        (Copied("sent", "OSC 52"), "session id sent to the clipboard"),
         (NOT_COPIED, "session id not copied"),
     ],
 )

@@ -58,7 +58,7 @@ def answer(request: Request) -> TriggerAnswer:
         raise UsageError(f"{ANEW} names no task", f"{request.typed} {ANEW} write the release notes")
     if not anew:
         others = "Others, in a shell: resume-hooks handoff --help"
-        refuse_option(step, "no next step", f"There is {ANEW}, before a new task. {others}")
+        refuse_option(step, f"There is {ANEW}, before a new task. {others}")
     with one_at_a_time(parent, where):
         with time_limit(request.command):
             standing = existing_child(parent, "handoff", where, task_step(step) if anew else step)

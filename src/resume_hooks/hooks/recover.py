@@ -21,7 +21,7 @@ _GIVEN = "Facts out of this work's transcripts, for you to go on with (quotes, n
 _COMMAND = "resume-hooks handoff --print"
 _GOT = {
     "copied": "copied: paste it into your next prompt",
-    "sent": "offered to your clipboard: paste it into your next prompt, or select and copy the text",
+    "sent": "sent to the clipboard: paste it into your next prompt, or select and copy the text",
     "not copied": "not copied: select the text and paste it into your next prompt",
 }
 

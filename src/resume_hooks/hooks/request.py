@@ -117,10 +117,10 @@ def searched(text: str) -> tuple[bool, str]:
     return everywhere, words
 
 
-def refuse_option(text: str, other: str, remedy: str) -> None:
-    """UsageError for words that begin with an option that there is not; ``other`` is what they are not, either."""
+def refuse_option(text: str, remedy: str) -> None:
+    """UsageError for words that begin with an option that there is not."""
     if option := re.match(r"--?[a-z][a-z-]*(?=[\s=]|\Z)", text):
-        raise UsageError(f"{option[0]} is no option here, and {other}", remedy)
+        raise UsageError(f"{option[0]} is no option here", remedy)
 
 
 OPENS = "/resume "

@@ -40,19 +40,19 @@ NAMES = {TRIM: "a trim", HANDOFF: "a handoff"}
 def answer(request: Request) -> TriggerAnswer:
     """Copy the session's id and compare the ways to go on; without a transcript copy the id alone."""
     session_id, trigger = request.session_id, request.trigger
-    if request.path is None or not (stated_size(request.path) or HeadTail(request.path).own_turns):
-        if trigger.sign == BARE:
-            return show(f"Nothing was asked in this session yet: go on, there is nothing to do.{offer(trigger)}")
-        return TriggerAnswer(session_id, lambda copied: session_card(session_id, copied, trigger))
     first, *rest = trigger.text.split(None, 1) or [""]
     whole = first == TABLE
     if first.startswith("--") and not whole:
         raise UsageError(
             f"{one_line(first, COLUMNS)} is no option here: there is {TABLE}", f"Type: {request.typed} {TABLE}"
         )
+    asked = trigger._replace(text="".join(rest)) if whole else trigger
+    if request.path is None or not (stated_size(request.path) or HeadTail(request.path).own_turns):
+        if trigger.sign == BARE:
+            return show(f"Nothing was asked in this session yet: go on, there is nothing to do.{offer(asked)}")
+        return TriggerAnswer(session_id, lambda copied: session_card(session_id, copied, asked))
     with time_limit(request.command):
         comparison = compare(request.session, request.where, clock.now())
-    asked = trigger._replace(text="".join(rest)) if whole else trigger
 
     def card(copied: Copied) -> str:
         return resume_card(comparison, copied, asked, whole=whole)
@@ -78,7 +78,7 @@ def headline(comparison: Comparison, command: Callable[[str], str]) -> str:
     """How full the session is, what a handoff and a trim leave of it, and which fits best; ``command`` names a verb."""
     context, advice, left = comparison.context, comparison.advice, comparison.prompts_left
     filled = f"{context.percent} % of {context.limit:,}"
-    many = f"about {left} prompt{'s' if left != 1 else ''}"
+    many = f"about {left or 0:,} prompt{'s' if left != 1 else ''}"
     if advice is None and context.percent < LITTLE:
         return f"{filled}. Go on, there is nothing to do{'' if left is None else f': room for {many}'}."
     handoff, trimmed = comparison.leaves(HANDOFF), comparison.leaves(TRIM)
@@ -126,14 +126,14 @@ def table(comparison: Comparison) -> list[str]:
     if not any(way.name == TRIM for way in ways):
         why = "nothing to trim" if comparison.trim_estimated else "too long to look at here: a trim does"
         rows.insert(2, f"{TRIM:<9}{why}")
-    return [*rows, f"any session starts with {comparison.base.tokens:,} of these", *_habit(comparison)]
+    return [*rows, f"{comparison.base.tokens:,} of these: instructions and tools", *_habit(comparison)]
 
 
 def _pays(estimate: Estimate) -> str:
     if estimate.name == GO_ON:
         return ""
     count = estimate.pays_after
-    return "never" if count is None or count > MOST_TURNS else f"after {count} turn{'s' if count != 1 else ''}"
+    return "never" if count is None or count > MOST_TURNS else f"after {count} prompt{'s' if count != 1 else ''}"
 
 
 def _cached(comparison: Comparison) -> str:
@@ -146,8 +146,8 @@ def _cached(comparison: Comparison) -> str:
 
 
 def _habit(comparison: Comparison) -> list[str]:
-    """How much of the session the API still has cached, and what a typical turn costs."""
+    """How much of the session the API still has cached, and what a typical prompt costs."""
     seen = comparison.traffic
     plural = "s" if seen.requests != 1 else ""
-    turn = f"a turn: about {seen.requests:,} request{plural}, adds {seen.growth:,} tokens"
-    return [f"cache: {_cached(comparison)}", turn]
+    prompt = f"a prompt: about {seen.requests:,} request{plural}, adds {seen.growth:,} tokens"
+    return [f"cache: {_cached(comparison)}", prompt]

@@ -56,9 +56,9 @@ UNFINISHED = "The summary is not in it yet: it is still being written."
 
 def answer(request: Request) -> TriggerAnswer:
     """Roll the session over. Raises ResumeHooksError where no child was made."""
+    refuse_option(request.text, "In a shell: resume-hooks rollover --help")
     if request.can_wait:
         return TriggerAnswer("", str, wait=WAIT)
-    refuse_option(request.text, "nothing that a summary could keep", "In a shell: resume-hooks rollover --help")
     deadline = time.monotonic() + WHOLE
     parent, where, own = request.session, request.where, ForkedModel(request.forked or {})
     with time_limit(request.command, PLANNING):

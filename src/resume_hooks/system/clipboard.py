@@ -30,7 +30,7 @@ class Copied(NamedTuple):
         """What became of ``what``; the caller shows the text itself, too."""
         if self.how == "not copied":
             return f"{what} not copied"
-        return f"{what} copied ({self.via})" if self.how == "copied" else f"{what} sent by {self.via}"
+        return f"{what} copied ({self.via})" if self.how == "copied" else f"{what} sent to the clipboard"
 
 
 OSC_52 = "OSC 52"

@@ -22,7 +22,7 @@ from resume_hooks.sessions.agents.registry import agent_at, readable, require_wh
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.tail_scan import was_compacted
 
-AGAIN = "Ctrl+B again: a fork from before its last compaction is made; the session stays as it is"
+AGAIN = "Ctrl+B again: opens a fork from before the compaction; the session stays as it is"
 LISTED = 30  # sessions of a numbered list
 LOOKED_AT = 2_000  # sessions among which words are looked for where all of them would be waited for
 

@@ -72,7 +72,7 @@ BUSY = "one moment, looking …"
 OPEN = "open"
 HELP = "Enter opens · Esc closes"
 START = "Down: list · Esc closes"
-AWAY = "The prompt has the keys · Ctrl+X Tab, Down: back"
+AWAY = "The prompt has the keys · Ctrl+X Tab, then Down: back"
 PLACEHOLDER = "words of a title, or of what was said"
 ENTER = "open it"
 
