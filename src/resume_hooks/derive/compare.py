@@ -14,7 +14,7 @@ from resume_hooks.derive import agents
 from resume_hooks.derive.cost import OUTPUT, Habit, Rates, Strategy, cost, pays_after, rates_of
 from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.derive.trim import plan
-from resume_hooks.derive.trim.options import options_of
+from resume_hooks.derive.trim.options import MIN_SAVINGS, options_of
 from resume_hooks.errors import NothingToHandOff, NothingToTrim, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest import as_text
@@ -117,10 +117,10 @@ class _Measured(NamedTuple):
 
 
 class _Trimmed(NamedTuple):
-    """What a resume sends of the conversation ``chain``, and what a trim would leave of it."""
+    """What a resume sends of the conversation ``chain``, and what a trim would leave, None where it would not pay."""
 
     before: ContextUse
-    after: ContextUse
+    after: ContextUse | None
     chain: list[Node]
 
 
@@ -168,7 +168,7 @@ def advise(path: str, where: Where) -> Advice:
 def freed_by_trim(path: str, where: Where) -> int:
     """Tokens that a trim with the usual options would free; 0 where nothing, or there is too much to look at."""
     trimmed = _quickly_trimmed(path, where)
-    return trimmed.before.tokens - trimmed.after.tokens if trimmed else 0
+    return trimmed.before.tokens - trimmed.after.tokens if trimmed and trimmed.after else 0
 
 
 def _quickly_trimmed(path: str, where: Where) -> _Trimmed | None:
@@ -203,7 +203,8 @@ def _trimmed(session: SessionFile, where: Where) -> _Trimmed | None:
     except NothingToTrim:
         return None
     decided = plan.decide(scanned, options_of(), where)
-    return _Trimmed(decided.before, decided.after, scanned.transcript.chain)
+    pays = decided.savings.tokens >= MIN_SAVINGS
+    return _Trimmed(decided.before, decided.after if pays else None, scanned.transcript.chain)
 
 
 def _handed_off(session: SessionFile, where: Where) -> int:
@@ -245,7 +246,7 @@ def _strategies(measured: _Measured, fresh: int, summary_reads: int, *, warm: bo
     compacted = base.tokens + kept
     return [
         going_on,
-        *([new(TRIM, trimmed.after.tokens)] if trimmed else []),
+        *([new(TRIM, trimmed.after.tokens)] if trimmed and trimmed.after else []),
         new(HANDOFF, fresh),
         new(ROLLOVER, fresh + SUMMARY, summary_reads, SUMMARY),
         # Its own request has just put what all sessions begin with into the cache.
