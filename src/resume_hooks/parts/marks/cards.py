@@ -98,7 +98,9 @@ def back_card(receipt: Receipt, copied: Copied, made: BackPlan, *, slash: bool) 
     mark, goal = made.mark, f": {one_line(plain(made.mark.goal), ROW)}" if made.mark.goal else ""
     fork = f"back to where this fork left {mark.left}; what it found is told there"
     facts = [
-        fork if mark.left else f"back to the mark, set {age(mark)}{goal}",
+        fork
+        if mark.left
+        else f"{'the report alone: not ' if made.lost else ''}back to the mark, set {age(mark)}{goal}",
         *([f"report: {one_line(plain(made.report), ROW * 2)}"] if made.report else []),
         *left_alone(receipt, made.left_out),
     ]
