@@ -183,45 +183,55 @@ def test_the_cut_splits_nothing(config_home: ConfigHome, name: str) -> None:
     assert any("no tool call is split" in warning for warning in made.warnings) is moved
 
 
-def lost_in(name: str) -> tuple[list[Record], str]:
-    """Sessions whose mark ``m`` does not resolve any more, and why."""
-    compacted = [
-        *conversation(1),
-        assistant("here", uuid="m", parent="r1", ts=4),
-        boundary(uuid="b", before="m", ts=5),
-        summary("what was", uuid="s", parent="b", ts=6),
-        user("go on", uuid="n", parent="s", ts=7),
-        assistant("so", uuid="z", parent="n", ts=8, tokens=700),
-    ]
-    branch = [
-        *conversation(1),
-        user("left", uuid="m", parent="r1", ts=4),
-        user("taken", uuid="n", parent="r1", ts=5),
-        assistant("so", uuid="z", parent="n", ts=6, tokens=700),
-        last_prompt("z"),
-    ]
-    gone = conversation(2)
-    open_call = [tool_use("c", uuid="m", parent=None), tool_result("c", uuid="n", parent="m", ts=1)]
-    return {
-        "compacted": (compacted, "it was compacted away"),
-        "branch": (branch, "it lies on an abandoned branch"),
-        "gone": (gone, "its record is gone"),
-        "open": ([*open_call, user("go", uuid="u", parent="n", ts=2)], "what was called there has no answer"),
-    }[name]
+COMPACTED = [
+    *conversation(1),
+    assistant("here", uuid="m", parent="r1", ts=4),
+    boundary(uuid="b", before="m", ts=5),
+    summary("what was", uuid="s", parent="b", ts=6),
+    user("go on", uuid="n", parent="s", ts=7),
+    assistant("so", uuid="z", parent="n", ts=8, tokens=700),
+]
+BRANCH = [
+    *conversation(1),
+    user("left", uuid="m", parent="r1", ts=4),
+    user("taken", uuid="n", parent="r1", ts=5),
+    assistant("so", uuid="z", parent="n", ts=6, tokens=700),
+    last_prompt("z"),
+]
+OPEN_CALL = [
+    tool_use("c", uuid="m", parent=None),
+    tool_result("c", uuid="n", parent="m", ts=1),
+    user("go", uuid="u", parent="n", ts=2),
+]
 
 
-@pytest.mark.parametrize("name", ["compacted", "branch", "gone", "open"])
-def test_a_mark_that_is_lost_leads_to_the_root(config_home: ConfigHome, name: str) -> None:
-    """A fresh child with lineage and report, with a warning that says why; nothing of the conversation is in it."""
-    lines, why = lost_in(name)
+@pytest.mark.parametrize(
+    ("lines", "kept", "said"),
+    [
+        (COMPACTED, ["r0", "r1", "m"], "before a compaction: the conversation is kept as it was then"),
+        (BRANCH, ["r0", "r1", "m"], "on an abandoned branch: that branch is kept"),
+        (OPEN_CALL, ["m", "n"], "moved forward to record 1, so that no tool call is split"),
+    ],
+    ids=["compacted", "branch", "open"],
+)
+def test_a_mark_off_the_live_chain(config_home: ConfigHome, lines: list[Record], kept: list[str], said: str) -> None:
+    """The conversation is as it was at the mark, and what came after is told to be left out."""
     made = went_back(config_home, lines, "m")
+    assert [row["uuid"] for row in chain(made) if row["uuid"] in {"r0", "r1", "m", "n", "z"}] == kept
+    assert said in made.warnings[0]
+    assert "it was slower" in str(chain(made)[-2]["message"]["content"])
+
+
+def test_a_mark_that_is_lost_leads_to_the_root(config_home: ConfigHome) -> None:
+    """A fresh child with lineage and report, with a warning that says why; nothing of the conversation is in it."""
+    made = went_back(config_home, conversation(2), "m")
     assert made.written
     first = tokens.first_request(HeadTail(made.parent_file))
     assert made.tokens_after > min(first.tokens if first else tokens.USUAL_BASE, made.tokens_before) + 100
-    assert f"does not resolve any more ({why}): the new session holds the report alone" in made.warnings[0]
+    assert "can't be found any more (its record is gone): the new session holds the report alone" in made.warnings[0]
     opening, card = chain(made)
     assert opening["isCompactSummary"] is True
-    assert f"does not resolve any more ({why})" in opening["message"]["content"]
+    assert "can't be found any more (its record is gone)" in opening["message"]["content"]
     assert opening["message"]["content"].endswith(":\nit was slower")
     assert "**Back** with the report alone" in records.text(card)
     assert made.title.endswith(" · back")
@@ -338,8 +348,6 @@ def test_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:
             begins = next(node for node in kept if node.spoken).kind == "user"
             own = {node.uuid for node in scan(made.file).chain} - {node.uuid for node in kept}
             assert len(own) == (2 if begins else 3), "the report and its card; the lineage where nobody's words began"
-        else:
-            assert decided.lost
         os.unlink(made.file)
     assert hashlib.sha256(path.read_bytes()).digest() == before
 

@@ -248,7 +248,7 @@ def test_a_mark_that_is_lost(say: Say, parent: Path) -> None:
     write_session(parent.parent, SESSION, conversation(2, prefix="q"))
     text = say(">back it was slower")
     assert text.startswith("back")
-    assert "does not resolve any more (its record is gone): the new session holds the report alone" in text
+    assert "can't be found any more (its record is gone): the new session holds the report alone" in text
     assert "the report alone: not back to the mark" in text
     assert len(children(parent)) == 1
     assert state.find(SESSION) is None

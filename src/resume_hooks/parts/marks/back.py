@@ -133,15 +133,27 @@ class _Standing(NamedTuple):
 
 
 def _standing(session: SessionFile, mark: Mark) -> _Standing:
-    if mark.left and session.agent == NAME:
-        parent, cut = forking.read(session, AtRecord(mark.uuid))
-        if cut is not None:
-            later = [node for node in parent.transcript.nodes if node.number > cut.last.number and not node.sidechain]
-            return _Standing(parent, cut.nodes, later, "", list(cut.remarks))
+    if mark.left and (found := _as_it_was(session, mark)):
+        return found
     parent = scan_parent(session)
     nodes = linearize(parent.transcript.chain).nodes
     kept, lost, remarks = _kept(parent.transcript, mark)
-    return _Standing(parent, kept, nodes[0 if lost else len(kept) :], lost, remarks)
+    there = _as_it_was(session, mark) if lost else None
+    return there or _Standing(parent, kept, nodes[0 if lost else len(kept) :], lost, remarks)
+
+
+def _as_it_was(session: SessionFile, mark: Mark) -> _Standing | None:
+    """The conversation at a mark that need not be on the live chain, as before a compaction; None where it is gone."""
+    if session.agent != NAME:
+        return None
+    try:
+        parent, cut = forking.read(session, AtRecord(mark.uuid))
+    except UsageError:
+        return None
+    if cut is None or not any(node.spoken for node in cut.nodes):
+        return None
+    later = [node for node in parent.transcript.nodes if node.number > cut.last.number and not node.sidechain]
+    return _Standing(parent, cut.nodes, later, "", list(cut.remarks))
 
 
 def _found(session: SessionFile, mark: Mark, left_out: LeftOut | None, child: Draft, where: Where) -> str:
@@ -162,7 +174,7 @@ def _kept(transcript: Transcript, mark: Mark) -> tuple[Sequence[Node], str, list
     kept = row.nodes[: standalone_count(row, place)]
     if not any(node.spoken for node in kept):
         lost = _why_lost(transcript, mark, place)
-        return (), lost, [f"{mark.what} does not resolve any more ({lost}): the new session holds the report alone."]
+        return (), lost, [f"{mark.what} can't be found any more ({lost}): the new session holds the report alone."]
     moved = any(node.spoken for node in row.nodes[len(kept) : place])
     return kept, "", ["The cut is a little before the mark, so that no tool call is split."] if moved else []
 

@@ -37,7 +37,7 @@ class LeftOut(NamedTuple):
 class Told(NamedTuple):
     """What a session that went back is told of: the user's ``report`` and what a fork ``found``, each ``""`` for none.
 
-    ``left_out`` is what it does not hold, ``lost`` why the mark does not resolve any more, ``""`` where it does.
+    ``left_out`` is what it does not hold, ``lost`` why the mark can't be found any more, ``""`` where it does.
     """
 
     mark: Mark
@@ -56,9 +56,7 @@ def model_text(child: Draft, told: Told) -> str:
         place = f"where a fork, the parent session, left {mark.left}, {since}; what the fork found is told below"
     where = f"The conversation above is as it was {place}."
     if lost:
-        where = (
-            f"Of the earlier conversation nothing is loaded: {mark.what.lower()} ({since}) does not resolve any more"
-        )
+        where = f"Of the earlier conversation nothing is loaded: {mark.what.lower()} ({since}) can't be found any more"
         where += f" ({lost})."
     lines = [child.block, "", where]
     if mark.goal:
@@ -84,7 +82,7 @@ def card(told: Told) -> str:
     if mark.left:
         began = f"**Back** to where the fork left `{mark.left[:SHORT]}`, {minute(mark.started_at)}."
     if lost:
-        began = f"**Back** with the report alone; {mark.what.lower()}{goal} does not resolve any more ({lost})."
+        began = f"**Back** with the report alone; {mark.what.lower()}{goal} can't be found any more ({lost})."
     rest = (
         f"{'The conversation' if lost else 'What followed'} can be read on demand ({left_out.span})."
         if left_out

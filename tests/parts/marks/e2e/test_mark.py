@@ -177,6 +177,28 @@ def test_on_every_client(every_client: ClientVersion, home: ClientHome, api: Moc
     assert "noted ALPHA" in spoken(after)
 
 
+def test_across_a_compaction(client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path) -> None:
+    """The mark was compacted away: the child sends the conversation as it was there, and nothing of the summary."""
+
+    def run(prompt: str, resume: str | None, answer: str) -> str:
+        api.script = [answer]
+        done = run_print(client, home, api, prompt, resume=resume, plugin_dir=plugin, extra_env=ENGINE)
+        assert done.returncode == 0, done.stderr
+        return done.session_id
+
+    session_id = run("remember ALPHA", None, "noted ALPHA")
+    run(f"/resume-hooks:mark {GOAL}", session_id, "")
+    run("explore it", session_id, "EXPLORED it")
+    before = api.main_requests()[-1]
+    run("/compact", session_id, "<summary>SUMMED UP</summary>")
+    assert "SUMMED UP" in (home.project_folder / f"{session_id}.jsonl").read_text()
+    run(f"/resume-hooks:back {REPORT}", session_id, "")
+    (child,) = children(home, home.project_folder / f"{session_id}.jsonl")
+    run("now go on BETA", child.stem, "fine")
+    assert_went_back(before, api.main_requests()[-1], "now go on BETA")
+    assert "SUMMED UP" not in spoken(api.main_requests()[-1])
+
+
 def legal_points(nodes: tuple[Node, ...], count: int, chance: random.Random) -> list[Node]:
     """Answers in words after which nothing is open: what the client's own --resume-session-at can cut at."""
     row = linearize(nodes)

@@ -30,7 +30,7 @@ class BackOptions(ChildOptions, body="resume_hooks.parts.marks.verbs.back:go_bac
     """Make a session that stands at the mark of SESSION again and holds your report of what came after.
 
     What came after is dropped from context, not from disk: the session itself is only read. Files, git and processes
-    stay as they are; rewind-files brings files back. Where the mark does not resolve any more, the new session
+    stay as they are; rewind-files brings files back. Where the mark can't be found any more, the new session
     holds the report alone. The mark is used up by it.
 
     A fork without a mark goes back to where it left its parent, and needs no report: the new session is told
