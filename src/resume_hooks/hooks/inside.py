@@ -102,7 +102,7 @@ def answered(command: str, event: dict[str, Any]) -> dict[str, Any]:
 
 def _done(verb: str, trigger: Trigger, event: dict[str, Any], *, on_screen: bool) -> dict[str, Any]:
     row = ROWS[verb]
-    if row.bare and not row.argument and trigger.text:
+    if row.bare and not row.argument and trigger.text and trigger.text.lower() not in prompt.HELP:
         raise UsageError(f"{trigger.name(verb)} takes no words", f"Type: {trigger.name(verb)}")
     if on_screen and verb in PANED:
         from resume_hooks.hooks.session_list import pane  # nothing to the other commands

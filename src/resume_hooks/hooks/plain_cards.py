@@ -26,7 +26,7 @@ def help_card(command: str, trigger: Trigger) -> str:
     plain = "" if trigger.sign != TYPED else "\nA space before > sends a plain prompt."
     if trigger.sign == BARE:
         named = [(f"/{each.bare} {each.argument}", each.about) for each in ROWS.values() if each.bare]
-        how, rows = "what to type", [f"{name:<23}{about}" for name, about in named]
+        how, rows = "what to type", [f"{name:<22} {about}" for name, about in named]
     else:
         how = f"type one behind {trigger.own_sign} at the very start of a prompt"
         rows = [each.row for each in ROWS.values() if each.row]
@@ -42,7 +42,8 @@ LITTLE = 20
 def usage_card(trigger: Trigger) -> str:
     """How a trigger is used that takes any words."""
     row = ROWS[trigger.verb]
-    return f"resume-hooks · {trigger.name(trigger.verb)} {row.argument}\n  {row.about}\n\n{NOTHING}"
+    named = f"{trigger.name(trigger.verb)} {row.argument}".rstrip()
+    return f"resume-hooks · {named}\n  {row.about}\n\n{NOTHING}"
 
 
 def refusal_card(words: str, *paragraphs: str, last: str = "") -> str:

@@ -106,7 +106,7 @@ def lane_answer(trigger: Trigger, session_id: str, event: dict[str, Any]) -> Tri
     from resume_hooks.sessions.agents.registry import found
 
     row = ROWS[trigger.verb]
-    asks_usage = row.argument and trigger.verb != "trim" and (not row.reads or trigger.verb == "resume")
+    asks_usage = trigger.verb != "trim" and (not (row.argument and row.reads) or trigger.verb == "resume")
     if asks_usage and trigger.text.lower() in HELP:
         return show(usage_card(trigger))
     _require(session_id)

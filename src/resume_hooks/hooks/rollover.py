@@ -116,14 +116,14 @@ def _asked(
 
 
 def left(parent: SessionFile, where: Where, trigger: Trigger) -> str:
-    """What a rollover leaves whose summary nobody waits for any more; ``""`` where its child was not made yet."""
+    """What a rollover leaves whose summary nobody waits for any more."""
     name = f"{_PREFIX}{parent.session_id}.json"
     if "writer" in hook_state.find(name):
         hook_state.take(name)
     made = add_summary.unfinished(parent, where)
-    if made is None:
-        return ""
     again = trigger.name("rollover")
+    if made is None:
+        return f"No summary, and no session was made. {again} asks anew."
     return f"No summary. The session with the digest alone is there: {made.in_client} opens it, {again} asks anew."
 
 
