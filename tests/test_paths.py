@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import unicodedata
 from pathlib import Path
+from unicodedata import normalize
 
 import pytest
 from claude_agent_sdk import project_key_for_directory
@@ -29,8 +30,11 @@ BMP = st.text(st.characters(max_codepoint=0xFFFF, exclude_characters="\0", exclu
 
 @given(BMP)
 def test_key_equals_the_official_sdk(name: str) -> None:
-    """Short and long paths, accents composed or not: the same key as the SDK's."""
-    assume(".." not in name)
+    """Short and long paths, accents composed or not: the same key as the SDK's.
+
+    The SDK counts a character beyond the BMP as one, the client as two; a few of the BMP are composed to such.
+    """
+    assume(".." not in name and all(character <= "\uffff" for character in normalize("NFC", name)))
     folder = f"/nowhere/{name}"
     assert project_key(folder) == project_key_for_directory(folder)
 
