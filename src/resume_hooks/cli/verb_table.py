@@ -25,7 +25,7 @@ _CORE = {
     "outline": ("reading", "Show the turns of a session, a line each."),
     "read": ("reading", "Print records of a session: by reference, by turns, its errors, its commands."),
     "lineage": ("sessions", "Show a session's ancestors, oldest first, or what came from it."),
-    "info": ("sessions", "Show which session a locator names, and what it holds: turns, tokens, records."),
+    "info": ("sessions", "Show which session SESSION is, and what it holds: turns, tokens, records."),
     "rename": ("sessions", "Give a session a title, or a tag."),
     "delete": ("archives", "Move a session to the trash."),
     "archive": ("archives", "Archive sessions before the client deletes them; list, verify or remove copies."),

@@ -111,7 +111,7 @@ def _asked(
         if own.late or outcome.spent.model:
             return outcome, facts
         took = f", and took {own.words}" if own.words else ""
-        facts = [f"this session's own model was asked first{took}: {outcome.failure}"]
+        facts = [f"this session's own model was no help{took}: {outcome.failure}"]
     return add_summary.add_summary(begun, written, calls(model_for(begun.parent, where)), where), facts
 
 
