@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import unicodedata
 from pathlib import Path
-from unicodedata import normalize
 
 import pytest
 from claude_agent_sdk import project_key_for_directory
@@ -34,7 +33,7 @@ def test_key_equals_the_official_sdk(name: str) -> None:
 
     The SDK counts a character beyond the BMP as one, the client as two; a few of the BMP are composed to such.
     """
-    assume(".." not in name and all(character <= "\uffff" for character in normalize("NFC", name)))
+    assume(".." not in name and all(character <= "\uffff" for character in unicodedata.normalize("NFC", name)))
     folder = f"/nowhere/{name}"
     assert project_key(folder) == project_key_for_directory(folder)
 
