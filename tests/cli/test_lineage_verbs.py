@@ -100,6 +100,8 @@ def test_a_handoff_that_gave_way_is_left_out(config_home: ConfigHome, cli: Cli, 
         return [row["session_id"] for row in document("find-derived", ONE, *options)["data"]["rows"]]
 
     assert shown() == [TWO], "nobody spoke in the session of /clear yet: it has no file"
+    write_session(folder, THREE, [custom_title("left at once")])
+    assert TWO in shown(), "the client was ended before anybody spoke there"
     write_session(folder, THREE, conversation(1))
     assert (shown(), sorted(shown("--all"))) == ([THREE], [TWO, THREE])
     assert cli("find-derived", ONE, "--tree").returncode == 0

@@ -101,7 +101,11 @@ def run(arguments: list[str]) -> int:
     except click.exceptions.Abort:
         return Interrupted.exit_code
     except click.ClickException as error:
-        return _fail(verb, UsageError(error.format_message().replace("No such command", "No such verb"), _help_hint(verb)), as_json)
+        return _fail(
+            verb,
+            UsageError(error.format_message().replace("No such command", "No such verb"), _help_hint(verb)),
+            as_json,
+        )
     except OutputFailed as error:
         # What is still buffered must not fail once more when the process ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -196,10 +196,11 @@ class Family:
         return read_superseded(self._where)
 
     def is_superseded(self, path: str) -> bool:
-        """Whether a child gave way to another session that is there, and nobody went on in it. SessionNotFound."""
+        """Whether a child gave way to another session, in which somebody spoke, and to it alone. SessionNotFound."""
         by = self._superseded.get(session_id_of(path) or "", "")
-        successor = find_session(by, self._where) or self._kept(by)
-        return successor is not None and not HeadTail(path).touched
+        successor = find_session(by, self._where)
+        is_there = HeadTail(successor).own_turns if successor else self._kept(by) is not None
+        return is_there and not HeadTail(path).touched
 
     def is_given_up(self, row: Ancestor) -> bool:
         """Whether a row's session is superseded, wherever its file lies."""

@@ -25,12 +25,12 @@ MOST = 100_000  # rows that can be asked for; nobody has more
 class SessionsOptions(VerbOptions, body="resume_hooks.cli.sessions:list_sessions"):
     """List the sessions of this project and its repository's worktrees, newest first.
 
-    LEFT is the time until the client may delete a session (the vault has those that say "archived"), USED how full its
-    context is, as its last answer counted it, "~" as an estimate until one does, "-" where nothing tells; one that says "open" is so in a
-    client, as that says, or was written to in the last minute. The id at the front of a row names its session
-    wherever SESSION is taken. Only the first and last 64 KB of a file are read: turns that these don't hold make a
-    number such as 12+. A handoff that a /clear replaced is left out until somebody goes on in it: lineage SESSION
-    --derived --all lists it.
+    LEFT is the time until the client may delete a session (the vault has those that say "archived"), USED how full
+    its context is, as its last answer counted it, "~" as an estimate until one does, "-" where nothing tells; one
+    that says "open" is so in a client, as that says, or was written to in the last minute. The id at the front of a
+    row names its session wherever SESSION is taken. Only the first and last 64 KB of a file are read: turns that
+    these don't hold make a number such as 12+. A handoff that a /clear replaced is left out until somebody goes on
+    in it: lineage SESSION --derived --all lists it.
 
     \b
     Examples:
