@@ -164,7 +164,7 @@ _CORE: dict[str, Key] = {
         title="Let a model search the team",
     ),
     "triggers_off": Key(
-        (), "What is switched off, such as 'full, recall'; behind > it passes as a plain prompt.", _words
+        (), "What is switched off, such as 'full, recall'; typed as a prompt it goes to the model as it is.", _words
     ),
 }
 
