@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.system.columns import width
+from resume_hooks.system.text import width
 from tests.builders import CWD, ConfigHome, Record, conversation, custom_title, session_id, user, write_session
 from tests.cli.conftest import Cli, Document
 

@@ -12,9 +12,8 @@ import click
 import orjson
 
 from resume_hooks.errors import OutputFailed
-from resume_hooks.system.columns import fitted, width
 from resume_hooks.system.invocation import as_typed
-from resume_hooks.system.text import encodable_all, plain
+from resume_hooks.system.text import encodable_all, fitted, plain, width
 
 COMPLETING = "_RESUME_HOOKS_COMPLETE"  # what a shell sets that asks what may follow; click makes its name from ours
 SCHEMA = 1

@@ -14,8 +14,7 @@ import click
 from resume_hooks.cli.output import padded, say
 from resume_hooks.clock import minute
 from resume_hooks.errors import AmbiguousLocator
-from resume_hooks.system.columns import width
-from resume_hooks.system.text import plain_line
+from resume_hooks.system.text import plain_line, width
 
 LONGEST_WORDS = 60  # characters of a locator that are repeated
 ROOM = 24  # columns at least for what is said of an answer

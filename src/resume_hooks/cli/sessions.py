@@ -20,9 +20,8 @@ from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agents, label_of, store_of
 from resume_hooks.sessions.child_titles import kind_beside
 from resume_hooks.sessions.lineage_block import size_text
-from resume_hooks.system.columns import fitted, width
 from resume_hooks.system.git_worktrees import project_at
-from resume_hooks.system.text import counted, plain_line
+from resume_hooks.system.text import counted, fitted, plain_line, width
 
 PIPED = 200  # columns of a row that no terminal shows
 LEAST_TITLE = 24  # columns that a title keeps beside its marks
