@@ -48,7 +48,7 @@ def doctor(options: DoctorOptions) -> int:
 
 def _look_after_index(options: DoctorOptions) -> None:
     # A look at the installation does without.
-    from resume_hooks.cli.progress import at_work
+    from resume_hooks.cli.output import at_work
     from resume_hooks.search.index.connect import opened_index
 
     read, notes = 0, []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from resume_hooks.cli.options import current_folder
-from resume_hooks.cli.progress import watched
+from resume_hooks.cli.output import watched
 from resume_hooks.cli.verbs.reading import OutlineOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.reading.outline import Outline, OutlineTurn, outline

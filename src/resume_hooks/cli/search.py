@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from resume_hooks.cli.options import current_folder, folder_of, refuse_unknown, time_of
-from resume_hooks.cli.progress import at_work
+from resume_hooks.cli.output import at_work
 from resume_hooks.cli.verbs.search import SearchOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.paths import find_session

@@ -11,8 +11,7 @@ import sys
 import click
 
 from resume_hooks import settings
-from resume_hooks.archive.vault import first_use_notice
-from resume_hooks.archive.vault.permission import allowed
+from resume_hooks.archive.vault import permission
 from resume_hooks.cli.output import COMPLETING, table
 from resume_hooks.cli.verbs.upkeep import ConfigOptions, InstallOptions
 from resume_hooks.cli.with_fields import With
@@ -60,8 +59,8 @@ def _check_triggers(text: str) -> None:
 
 
 def _of_vault(where: Where) -> list[str]:
-    if allowed(where)[0] or not os.path.isdir(held_links.folder(where)):
-        return list(filter(None, [first_use_notice.awaited(where)]))
+    if permission.allowed(where)[0] or not os.path.isdir(held_links.folder(where)):
+        return list(filter(None, [permission.awaited(where)]))
     last = len(list(held_links.apart(where)))
     lost = f", and with them {counted(last, 'file')} that Claude Code has no longer" if last else ""
     keep = "; to keep them: resume-hooks config vault on, then: resume-hooks restore" if last else ""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from resume_hooks import clock, part_table, settings
 from resume_hooks.archive import held
 from resume_hooks.archive.retention.expiring import outlook
-from resume_hooks.archive.vault import first_use_notice, permission
+from resume_hooks.archive.vault import permission
 from resume_hooks.archive.vault.trash import all_deleted, strays
 from resume_hooks.archive.vault.verify import unreadable
 from resume_hooks.paths import Where, is_own, read_object
@@ -374,7 +374,7 @@ def _vault(_: str) -> Finding:
     size = f"archived copies: {len(kept):,}, {size_text(sum(each.stored for each in kept))}"
     if not may:
         return note(f"{size}; no more are made: {why}", code="off")
-    if said := first_use_notice.awaited(Where()):
+    if said := permission.awaited(Where()):
         return note(f"{size}. {said}", "Answer now: resume-hooks config vault on", "awaited")
     most, takes = settings.vault_room(), sum(each.stored for each in kept)
     if most and takes > most:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from resume_hooks.archive.vault.first_use_notice import waits
+from resume_hooks.archive.vault.permission import waits
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, all_folders

@@ -1,7 +1,7 @@
 """The picker on a terminal: a full screen that is left as it was found, whatever ends it.
 
-The list is loaded and previews are made in threads of their own; only this one touches the screen. Neither the first
-paint nor leaving waits for them.
+The list is loaded, previews are made, and what was said is looked through, in threads of their own; only this one
+touches the screen. Neither the first paint, a key nor leaving waits for them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
@@ -25,14 +25,19 @@ from prompt_toolkit.output import ColorDepth
 
 from resume_hooks.cli.output import colour_wanted
 from resume_hooks.cli.picker import view
-from resume_hooks.cli.picker.contents import Answer, Asked, ContentSearch
 from resume_hooks.cli.picker.sequences import keep_keys
+from resume_hooks.errors import IndexDamaged, ResumeHooksError
 from resume_hooks.hooks.session_list.preview import KINDS, preview
 from resume_hooks.hooks.session_list.rows import home_short
+from resume_hooks.hooks.session_list.said import Said, said_of
 from resume_hooks.hooks.session_list.state import Choices, Listed
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.system.text import counted
+
+if TYPE_CHECKING:
+    from resume_hooks.search.engine import Searcher
+    from resume_hooks.search.index.connect import OpenIndex
 
 ESCAPE = 0.1  # seconds that a lone Esc is waited for the rest of a key's sequence; enough for a slow line
 EVERY = 0.05  # seconds between two pieces of a listing
@@ -47,6 +52,114 @@ Listing = Callable[[bool], Iterator[Listed]]
 Deed = Callable[[ListedSession, str], str | ListedSession]
 """What a key does with a session of which something is said already: what is to be said of it, or the session that is
 chosen in its place."""
+
+
+BETWEEN_KEYS = 0.03  # seconds without a key after which words are looked for
+LIMIT = 2.0  # seconds that the index is brought up to date for
+LEAVING = 0.3  # seconds that leaving waits for the index to be closed
+
+
+class Asked(NamedTuple):
+    """Words that are looked for, and whether in all projects."""
+
+    text: str
+    everywhere: bool
+
+
+class Answer(NamedTuple):
+    """The best turns for some words; ``behind`` files are not in the index yet."""
+
+    asked: Asked
+    said: list[Said]
+    behind: int
+
+
+class _Stopped(Exception):
+    """The chooser is left while the index is brought up to date."""
+
+
+class ContentSearch:
+    """Looks for words in what was said; ``told`` is called, from another thread, with what was found, at its end None.
+
+    ``folder`` is where the project is that is meant where not all are. The index is opened once, and stays open.
+    """
+
+    def __init__(self, folder: str, where: Where, told: Callable[[Answer | None], None]) -> None:
+        self._folder = folder
+        self._where = where
+        self._told = told
+        self._changed = threading.Condition()
+        self._wanted: Asked | None = None
+        self._stopped = False
+        self.ended = False
+        """Whether nothing is looked for any more: the chooser was left, or there is no index to be used."""
+        self.thread = threading.Thread(target=self._run, name="resume-hooks-contents", daemon=True)
+
+    def start(self) -> None:
+        """Open the index, once the screen is there."""
+        if self.thread.ident is None:
+            self.thread.start()
+
+    def ask(self, asked: Asked) -> None:
+        """Look for words, and no more for those before them."""
+        with self._changed:
+            self._wanted = asked
+            self._changed.notify()
+
+    def stop(self) -> None:
+        """End it, and wait a little until the index is closed."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify()
+        if self.thread.is_alive():
+            self.thread.join(LEAVING)
+
+    def _run(self) -> None:
+        try:
+            self._look()
+        finally:
+            self.ended = True
+            self._told(None)
+
+    def _look(self) -> None:
+        # 60 ms, for which the first paint does not wait.
+        from resume_hooks.search.index.connect import opened_index
+
+        for _ in range(2):
+            try:
+                with opened_index(self._where, limit=LIMIT, progress=self._go_on) as index:
+                    self._serve(index)
+            except IndexDamaged:  # it is removed by now, and is made anew
+                continue
+            except (ResumeHooksError, _Stopped):
+                pass
+            return
+
+    def _go_on(self, _done: int, _total: int) -> None:
+        if self._stopped:
+            raise _Stopped
+
+    def _serve(self, index: OpenIndex) -> None:
+        from resume_hooks.search.engine import Searcher
+        from resume_hooks.search.scope import Scope, project_at
+
+        searchers: dict[bool, Searcher] = {}
+        while (asked := self._next()) is not None:
+            if asked.everywhere not in searchers:
+                scope = Scope() if asked.everywhere else project_at(self._folder, self._where)
+                searchers[asked.everywhere] = Searcher(index, scope, self._where)
+            self._told(Answer(asked, said_of(searchers[asked.everywhere], asked.text), index.outcome.behind))
+
+    def _next(self) -> Asked | None:
+        """What to look for, once no key has come for a moment; None at the end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopped or self._wanted is not None)
+            asked = None
+            while not self._stopped and asked != self._wanted:
+                asked = self._wanted
+                self._changed.wait(BETWEEN_KEYS)
+            self._wanted = None
+            return None if self._stopped else asked
 
 
 class Loading:
