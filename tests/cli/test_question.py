@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pexpect
 import pytest
@@ -158,7 +159,8 @@ def test_the_word_that_is_replaced(
     monkeypatch: pytest.MonkeyPatch, arguments: list[str], again: list[str] | None
 ) -> None:
     """The one that holds the locator, and of it the locator alone; none where two might."""
-    monkeypatch.setattr("resume_hooks.cli.question._is_watched", lambda: True)
+    terminal = SimpleNamespace(isatty=lambda: True)
+    monkeypatch.setattr("resume_hooks.cli.question.sys", SimpleNamespace(stdin=terminal, stderr=terminal))
     monkeypatch.setattr("resume_hooks.cli.question.ask", lambda *_, **__: 1)
     assert meant(arguments, AmbiguousLocator("parser", ROWS)) == again
 

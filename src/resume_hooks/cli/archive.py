@@ -34,8 +34,6 @@ NOTHING: dict[str, Any] = {
     "archived": [], "vault": [], "findings": [], "verified": 0, "unhashed": 0, "dropped": [], "slim": None,
     "written": False,
 }  # fmt: skip
-
-
 _SAID = {"kept": "archived"}
 """Results in words, where those are not theirs."""
 
@@ -187,8 +185,7 @@ def _verify(kept: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
 
         for each in (*kept, *packed):
             findings += verify(each, read)
-    data = NOTHING | {"findings": findings, "verified": done, "unhashed": 0}
-    data["vault"] = kept
+    data = NOTHING | {"findings": findings, "verified": done, "vault": kept}
 
     def text() -> str:
         said = [f"{finding.session_id}: {finding.message}" for finding in findings]

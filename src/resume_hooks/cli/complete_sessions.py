@@ -35,14 +35,12 @@ class Bash(BashComplete):
         """The items, a line each."""
         items = self.get_completions(*self.get_completion_args())
         several = len(items) > 1
-        return "\n".join(
-            f"{item.type},{item.value}  {item.help}" if several and _is_session(item) else self.format_completion(item)
-            for item in items
-        )
-
-
-def _is_session(item: CompletionItem[str]) -> bool:
-    return bool(item.help) and len(item.value) >= SHORT and set(item.value) <= set("0123456789abcdef-")
+        lines = []
+        for item in items:
+            is_session = item.help and len(item.value) >= SHORT and set(item.value) <= set("0123456789abcdef-")
+            titled = f"{item.type},{item.value}  {item.help}"
+            lines.append(titled if several and is_session else self.format_completion(item))
+        return "\n".join(lines)
 
 
 def register() -> None:

@@ -30,7 +30,10 @@ def require_terminal() -> None:
 @contextlib.contextmanager
 def edit(text: str) -> Iterator[str]:
     """Yield what the user made of ``text``; kept if the block fails. ResumeHooksError without editor or room."""
-    folder = _private_folder()
+    try:
+        folder = tempfile.mkdtemp(prefix="resume-hooks-")
+    except OSError as error:
+        raise _no_room(error) from error
     path = os.path.join(folder, NAME)
     keep = False
     try:
@@ -50,13 +53,6 @@ def edit(text: str) -> Iterator[str]:
     finally:
         if not keep:
             shutil.rmtree(folder, ignore_errors=True)  # with the copies that editors leave beside a file
-
-
-def _private_folder() -> str:
-    try:
-        return tempfile.mkdtemp(prefix="resume-hooks-")
-    except OSError as error:
-        raise _no_room(error) from error
 
 
 def _no_room(error: OSError) -> ResumeHooksError:

@@ -92,13 +92,8 @@ def _repair(options: FsckOptions) -> None:
     done = carry_out(decided.child, options.where, dry_run=options.dry_run)
     lost = list(decided.lost)
     data = _data([report]) | {"repair": done, "lost": lost}
-    options.emit(data, lambda: f"{receipt_text(done)}\n{_lost(lost)}", done.warnings)
-
-
-def _lost(lost: list[str]) -> str:
-    if not lost:
-        return "Everything was kept."
-    return "\n".join(["What could not be kept:", *(f"  {line}" for line in lost)])
+    rows = ["What could not be kept:", *(f"  {line}" for line in lost)] if lost else ["Everything was kept."]
+    options.emit(data, lambda: "\n".join([receipt_text(done), *rows]), done.warnings)
 
 
 def _data(reports: list[DefectReport], hidden: Sequence[str] = ()) -> dict[str, Any]:

@@ -38,17 +38,20 @@ def handoff(options: HandoffOptions) -> Receipt | None:
     parent = _parent(options)
     if not options.show:
         require_client(options)
-    decided = _plan(parent, _contents(parent, options), options)
+    digest = digest_of(parent, options.where)
+    contents = Contents(digest) if options.new_task is None else Contents(knowledge(digest), new_task=True)
+    decided = _plan(parent, contents, options)
     if options.show:
         _show(decided, options)
         return None
     require_start(options, decided.draft)
     receipt, files = _make_edited(parent, decided, options) if options.edit else _make(decided, options)
+    rows = [*(("document", path) for path in files.documents), *([("ledger", files.ledger)] if files.ledger else [])]
     return answer(
         options,
         receipt._replace(warnings=(*receipt.warnings, *files.warnings)),
         {"documents": files.documents, "ledger": files.ledger or None},
-        lambda: _text(receipt, files),
+        lambda: receipt_text(receipt, rows),
     )
 
 
@@ -79,11 +82,6 @@ def _require_sense(options: HandoffOptions) -> None:
         raise UsageError("--print makes nothing", "Leave out --print, or --start, --edit and --out.")
     if options.edit:
         require_terminal()
-
-
-def _contents(parent: SessionFile, options: HandoffOptions) -> Contents:
-    digest = digest_of(parent, options.where)
-    return Contents(digest) if options.new_task is None else Contents(knowledge(digest), new_task=True)
 
 
 def _plan(parent: SessionFile, contents: Contents, options: HandoffOptions, child: Draft | None = None) -> RolloverPlan:
@@ -136,11 +134,6 @@ def _make(decided: RolloverPlan, options: HandoffOptions) -> Made:
         return carry_out(decided, options.where, dry_run=True), write_files(None)
     receipt = write(decided, options.where)
     return receipt, write_files(receipt)
-
-
-def _text(receipt: Receipt, files: FilesBeside) -> str:
-    more = [*(("document", path) for path in files.documents), *([("ledger", files.ledger)] if files.ledger else [])]
-    return receipt_text(receipt, more)
 
 
 def rollover(options: RolloverOptions) -> Receipt:

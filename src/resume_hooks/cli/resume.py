@@ -69,15 +69,10 @@ def _continue(session: SessionFile, way: str | None, options: ResumeOptions) -> 
         if not go_on(session, way, finish):
             raise _nothing_made()
         return
-    found = compare_strategies(session, limit=QUICK_LIMIT)
+    found = compare.compare(session, Where(), clock.now(), limit=QUICK_LIMIT)
     say(_card(found, whole=options.whole))
     while not go_on(session, ask_way(session, found), finish):
         say("")  # nothing was made: another way may do
-
-
-def compare_strategies(session: SessionFile, *, limit: int) -> compare.Comparison:
-    """Compare the options to continue a session; ``limit`` in bytes, as ``compare.compare`` has it."""
-    return compare.compare(session, Where(), clock.now(), limit=limit)
 
 
 def _named(locator: str | None) -> SessionFile | None:
@@ -141,7 +136,7 @@ def _answer(way: str | None, options: ResumeOptions) -> None:
         if not go_on(session, way or GO_ON, Finish(not options.copy, options.copy)):
             raise _nothing_made()
         return
-    found = compare_strategies(session, limit=compare.PATIENT_LIMIT)
+    found = compare.compare(session, Where(), clock.now(), limit=compare.PATIENT_LIMIT)
     begun = start_of(found.session_id, session.path, found.folder, options.where)
     last = lost.command(session) if lost else begun.command
     notes = [*([lost.why] if lost else []), *notes_of(session.session_id, options.where)]

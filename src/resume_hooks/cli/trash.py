@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import click
@@ -71,18 +72,16 @@ def _delete(decided: Deletion, options: DeleteOptions, *, asks: bool) -> None:
             return f"{table(facts)}\n\nBring it back: {typed(f'restore {entry.locator}')}"
         return "Nothing was deleted." if asks else f"{facts_of(decided, options.where)}\n\nNothing was deleted."
 
-    notes = [*_still_kept([entry], options.where), *_of_parts(entry.session_id, options.where)] if agreed else []
+    notes = []
+    if agreed:  # a part is given the id and where things are, and answers with what to say
+        of_parts = (told(entry.session_id, options.where) for told in seam.answers("after a session was deleted"))
+        notes = [*_still_kept([entry], options.where), *chain.from_iterable(of_parts)]
     options.emit(data, text, notes)
 
 
 def _still_kept(entries: Sequence[ArchivedSession], where: Where) -> list[str]:
     kept = (entry for entry in entries if find(entry.session_id, where))
     return [STAYS.format(title=entry.title, command=typed(f"archive --forget {entry.session_id}")) for entry in kept]
-
-
-def _of_parts(session_id: str, where: Where) -> list[str]:
-    """What parts say of a session that was deleted; each is given its id and ``where``, and answers with notes."""
-    return [note for told in seam.answers("after a session was deleted") for note in told(session_id, where)]
 
 
 def _empty(options: DeleteOptions, *, asks: bool) -> None:

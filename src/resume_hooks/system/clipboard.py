@@ -89,7 +89,7 @@ def _by_program(text: str, env: Mapping[str, str], deadline: float, way: str) ->
     if way == "pyperclip" and pyperclip is None:
         return None
     done = clipboard_tools.copy(text, found, pyperclip, env, deadline)
-    return done and Copied("copied" if done.read_back else "sent", done.via)
+    return done and Copied("copied" if done[1] else "sent", done[0])
 
 
 def _tools_in_reach(env: Mapping[str, str], deadline: float) -> list[Tool]:

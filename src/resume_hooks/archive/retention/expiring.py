@@ -40,8 +40,10 @@ class Outlook(NamedTuple):
 
 def outlook(cwd: str, where: Where) -> Outlook:
     """What goes within seven days, were a client started in ``cwd``."""
-    found = retention(cwd, where)
-    ends = _going(found.days, where) if found.days is not None else []
+    found, until = retention(cwd, where), time.time() + SOON
+    endings = None if found.days is None else Endings(found.days, where)
+    within = (each for folder in all_folders(where) for each in endings.of(folder)) if endings else ()
+    ends = [ending for each in within if (ending := each.before(until))]
     whole = [ending for ending in ends if ending.whole]
     return Outlook(
         retention=found,
@@ -51,11 +53,6 @@ def outlook(cwd: str, where: Where) -> Outlook:
         unkept=sum(not is_archived(ending.session.session_id, ending.written, where) for ending in ends),
         first=min((ending.at for ending in ends), default=None),
     )
-
-
-def _going(days: int, where: Where) -> list[Ending]:
-    endings, until = Endings(days, where), time.time() + SOON
-    return [ending for folder in all_folders(where) for ends in endings.of(folder) if (ending := ends.before(until))]
 
 
 class Slice(NamedTuple):

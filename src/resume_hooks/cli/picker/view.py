@@ -112,9 +112,17 @@ def layout(shown: Shown, typed: Buffer) -> Layout:
         dont_extend_height=True,
     )
     beside = _when(lambda: place(*shown.size()).beside, _preview(shown, width=Dimension.exact(PREVIEW_COLUMNS)))
-    below = _when(lambda: place(*shown.size()).below, _preview(shown, height=_half(shown)))
+    below = _when(
+        lambda: place(*shown.size()).below, _preview(shown, height=lambda: Dimension.exact(shown.size()[1] // 2))
+    )
     line = _when(lambda: place(*shown.size()).beside, Window(width=1, char="│", style="class:aside"))
+    message = FormattedTextControl(lambda: [("class:message", shown.message)])
+    said = Window(message, wrap_lines=True, height=Dimension(min=1, max=4), dont_extend_height=True)
     rows = Window(_Lines(lambda width, height: _rows(shown, width, height)), height=Dimension(min=1, weight=1))
+
+    def foot() -> str:  # how to see all keys is said where there is room for them
+        return SHORT_HELP + ASK if shown.size()[1] >= TALL else SHORT_HELP
+
     return Layout(
         HSplit(
             [
@@ -122,9 +130,9 @@ def layout(shown: Shown, typed: Buffer) -> Layout:
                 search,
                 VSplit([rows, line, beside]),
                 below,
-                _when(lambda: bool(shown.message), _message(shown)),
+                _when(lambda: bool(shown.message), said),
                 _when(lambda: shown.helps and shown.size()[1] >= TALL, _help(shown)),
-                _when(lambda: shown.size()[1] >= 6, _line(lambda: _foot(shown), "class:aside")),
+                _when(lambda: shown.size()[1] >= 6, _line(foot, "class:aside")),
             ]
         ),
         focused_element=search,
@@ -135,22 +143,8 @@ def _when(holds: Callable[[], bool], container: Container) -> Container:
     return ConditionalContainer(container, Condition(holds))
 
 
-def _half(shown: Shown) -> Callable[[], Dimension]:
-    return lambda: Dimension.exact(shown.size()[1] // 2)
-
-
 def _line(text: Callable[[], str], style: str) -> Window:
     return Window(_Lines(lambda width, _: [(style, cut(text(), width))]), height=1, dont_extend_height=True)
-
-
-def _message(shown: Shown) -> Window:
-    control = FormattedTextControl(lambda: [("class:message", shown.message)])
-    return Window(control, wrap_lines=True, height=Dimension(min=1, max=4), dont_extend_height=True)
-
-
-def _foot(shown: Shown) -> str:
-    """The keys of one line; how to see all is said where there is room for them."""
-    return SHORT_HELP + ASK if shown.size()[1] >= TALL else SHORT_HELP
 
 
 def _help(shown: Shown) -> Window:
