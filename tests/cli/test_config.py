@@ -88,14 +88,6 @@ def test_a_trigger_is_switched_off_by_the_name_that_is_typed(document: Document,
     assert b"switched off" not in cli("slash", "session", SESSION, stdin=b"").stdout
 
 
-@pytest.mark.parametrize("words", [("clipbord",), ("clipbord", "x"), ("clipboard", "x"), ("context_window", "-1")])
-def test_what_is_no_setting_is_usage(document: Document, words: tuple[str, ...]) -> None:
-    """With what would be right."""
-    error = document("config", *words, code=2)["error"]
-    assert error["code"] == "usage"
-    assert error["message"]
-
-
 @pytest.mark.parametrize("key", FORMER)
 def test_a_former_setting_is_ignored_and_told(config_home: ConfigHome, document: Document, key: str) -> None:
     """In the file, with the reason and the values beside it in force; typed it is usage."""

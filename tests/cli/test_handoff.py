@@ -105,31 +105,6 @@ def test_a_new_task_gets_what_is_known(document: Document, parent: Path, config_
     assert made["tokens_after"] <= plain["tokens_after"] + 60
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("--full",),
-        ("--output-dir", "/no/such"),
-        ("--print", "--start"),
-        ("--print", "--edit"),
-        ("--force",),
-        ("--edit",),
-        ("--new-task", " "),
-        ("--new-task", "that", "-n", "this"),
-    ],
-)
-def test_options_that_make_no_sense(
-    config_home: ConfigHome, document: Document, parent: Path, words: tuple[str, ...]
-) -> None:
-    """A usage error that names them, before anything is made; --edit needs a terminal."""
-    before = everything(config_home)
-    error = document("handoff", SESSION, *words, code=2)["error"]
-    assert error["code"] == "usage"
-    assert words[0] in error["message"]
-    assert error["remedy"]
-    assert everything(config_home) == before
-
-
 def test_words_that_name_no_session_may_be_the_next_step(cli: Cli, parent: Path) -> None:
     """The refusal says where they go."""
     done = cli("handoff", "do it's part")

@@ -121,6 +121,9 @@ def test_the_answer_can_be_caught(config_home: ConfigHome, tmp_path: Path) -> No
 
 def test_without_a_terminal(config_home: ConfigHome, cli: Cli, document: Document) -> None:
     """Candidates, newest first, and the exit code of usage; of very many the newest, and how many more."""
+    found = document("lineage", "0000", code=2)["error"]["candidates"]
+    assert [row["session_id"] for row in found] == [session_id(1), session_id(2)]
+    assert set(found[0]) == {"session_id", "title", "ended", "session_file"}
     done = cli("info", "parser")
     assert (done.returncode, done.stdout) == (2, b"")
     said = done.stderr.decode().splitlines()

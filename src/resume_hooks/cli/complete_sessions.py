@@ -5,6 +5,7 @@ A title, which anybody may have written, is only ever shown: what is put on the 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import time
@@ -16,7 +17,6 @@ from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, canonical
 from resume_hooks.search import listing
 from resume_hooks.sessions.record_references import SHORT
-from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.git_worktrees import project_at
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -66,18 +66,13 @@ def _found(beginning: str) -> Iterator[CompletionItem[str]]:
     until, offered = time.monotonic() + PATIENCE, 0
     for session in listing.candidates(project, Where()):
         named = session.session_id.startswith(beginning)
-        title = _title(session) if time.monotonic() < until else ""
+        title = ""
+        with contextlib.suppress(ResumeHooksError):
+            if time.monotonic() < until and (glance := HeadTail(session.path)).is_listed:
+                title = " ".join(_MEANING.sub(" ", plain_line(glance.title)).split())[:LONGEST].rstrip()
         if named or (len(beginning) >= LEAST and beginning in title.lower()):
             size = SHORT if len(beginning) <= SHORT else len(session.session_id)
             yield CompletionItem(session.session_id[:size], help=title or "a session")
             offered += 1
         if offered == MOST:
             return
-
-
-def _title(session: SessionFile) -> str:
-    try:
-        glance = HeadTail(session.path)
-    except ResumeHooksError:
-        return ""
-    return " ".join(_MEANING.sub(" ", plain_line(glance.title)).split())[:LONGEST].rstrip() if glance.is_listed else ""

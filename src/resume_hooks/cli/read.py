@@ -346,7 +346,12 @@ def print_record(found: OriginalRecord, options: ReadOptions) -> None:
     rest = shown.text[skip:]
     kept = rest[:limit] if limit else rest
     data = _data(found, shown, kept, record)
-    notice = [*_left_out(len(shown.text), skip, len(kept)), *([PARTLY] if is_marked(record) else [])]
+    whole, end = len(shown.text), skip + len(kept)
+    notice = [PARTLY] if is_marked(record) else []
+    if len(kept) < whole:
+        on = f"--skip {end} continues, " if end < whole else ""
+        left = f"{whole - len(kept):,} of {counted(whole, 'character')} left out"
+        notice.insert(0, f"{left}; {on}--max-chars 0 prints all")
     options.emit(data, lambda: _text(found, shown, data, notice), notice if options.as_json else ())
 
 
@@ -402,11 +407,3 @@ def _text(found: OriginalRecord, shown: Rendering, data: dict[str, Any], notice:
     heading = " · ".join(one_line(plain_line(fact), TITLE_LENGTH) for fact in facts if fact)
     first = marker("read", shortened(original.reference))
     return "\n".join([first, heading, "", data["text"], *(f"\n[{sentence}]" for sentence in notice)])
-
-
-def _left_out(whole: int, skip: int, kept: int) -> list[str]:
-    """What a shortened text says: how much is missing, how to read on, how to get all."""
-    if kept == whole:
-        return []
-    on = f"--skip {skip + kept} continues, " if skip + kept < whole else ""
-    return [f"{whole - kept:,} of {counted(whole, 'character')} left out; {on}--max-chars 0 prints all"]

@@ -46,7 +46,6 @@ def resume(options: ResumeOptions) -> None:
         return
     named = _brought_in(options) or _named(options.locator)
     while True:
-        # The screen and what it stands on takes 100 ms to load; who names a session need not wait for it.
         session = named or _chosen(options)
         try:
             _continue(session, way, options)
@@ -116,7 +115,8 @@ def _brought_in(options: ResumeOptions) -> SessionFile | None:
 
 
 def _chosen(options: ResumeOptions) -> SessionFile:
-    from resume_hooks.cli.picker.choose import choose  # see above
+    # The screen and what it stands on takes 100 ms to load; who names a session need not wait for it.
+    from resume_hooks.cli.picker.choose import choose
 
     return choose("" if options.locator in {None, BARE} else str(options.locator), everywhere=options.everywhere)
 

@@ -93,7 +93,8 @@ def _empty(options: DeleteOptions, *, asks: bool) -> None:
     also = [stray for stray in strays if stray.gone or options.damaged]
     what = _all(wanted, also)
     if asks and what:
-        say("\n".join([*map(deleted_line, wanted), *stray_lines(also)]))
+        rows = [f"{entry.title} · {entry.session_id} · {size_text(entry.size)}" for entry in wanted]
+        say("\n".join([*rows, *stray_lines(also)]))
     agreed = bool(what) and options.agreed(f"Remove {what}, for good?", asks=asks)
     gone = delete.empty(wanted, options.where, also) if agreed else wanted
     data = NOT_DELETED | {"emptied": gone, "strays": also}
@@ -198,11 +199,6 @@ def _found(locator: str, where: Where) -> ArchivedSession:
     if not (deleted or all_archived(where)):
         raise SessionNotFound(f"{said}: both are empty", "See: resume-hooks sessions")
     raise SessionNotFound(said, "See what can be restored: resume-hooks restore --list")
-
-
-def deleted_line(entry: ArchivedSession) -> str:
-    """A session in the trash as one line for people."""
-    return f"{entry.title} · {entry.session_id} · {size_text(entry.size)}"
 
 
 def stray_lines(strays: Sequence[StrayFolder]) -> list[str]:

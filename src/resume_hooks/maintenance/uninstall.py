@@ -62,7 +62,10 @@ def left_behind(where: Where, goes: Collection[str] | None, commands: Collection
 
     Only what is there: asked again after they ran, it tells what they left.
     """
-    return [*_of_ours(where, goes), *_of_the_client(where, commands), *_the_program(where)]
+    rows = [*_of_ours(where, goes), *_of_the_client(where, commands)]
+    if program := shutil.which(NAME, path=where.environ.get("PATH", "")):
+        rows.append(Left(program, "this command", f"as it was installed: pipx, uv tool or pip uninstall {NAME}"))
+    return rows
 
 
 def written_to(where: Where) -> str:
@@ -117,12 +120,6 @@ def _of_the_client(where: Where, commands: Collection[Collection[str]]) -> list[
         known = os.path.join(plugins, "known_marketplaces.json")
         rows.append(Left(known, f"names the marketplace {MARKETPLACE}", shlex.join(REMOVE_MARKETPLACE)))
     return rows
-
-
-def _the_program(where: Where) -> list[Left]:
-    program = shutil.which(NAME, path=where.environ.get("PATH", ""))
-    way = f"as it was installed: pipx, uv tool or pip uninstall {NAME}"
-    return [Left(program, "this command", way)] if program else []
 
 
 def _by_hand(path: str) -> str:

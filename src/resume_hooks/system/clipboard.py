@@ -45,7 +45,11 @@ def copy(text: str, *, way: str = "auto", environ: Mapping[str, str] | None = No
     """
     if way not in WAYS:
         raise ValueError(f"way is one of {', '.join(WAYS)}, not {way!r}")
-    if way == "none" or not _can_be_held(text):
+    try:
+        held = bool(text.encode("utf-8"))
+    except UnicodeEncodeError:
+        held = False
+    if way == "none" or not held:
         return NOT_COPIED
     env = dict(os.environ if environ is None else environ)
     deadline = time.monotonic() + LIMIT
@@ -68,13 +72,6 @@ def ways(environ: Mapping[str, str] | None = None) -> list[str]:
     if terminal.osc52("-", env) and terminal.terminal_device():
         found.append("the terminal (OSC 52)")
     return found
-
-
-def _can_be_held(text: str) -> bool:
-    try:
-        return bool(text.encode("utf-8"))
-    except UnicodeEncodeError:
-        return False
 
 
 # Each way is loaded when its turn comes: cards import Copied alone, and a way costs 10 to 20 ms.

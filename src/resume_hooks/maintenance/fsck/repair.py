@@ -51,7 +51,9 @@ def repaired_chain(transcript: Transcript, nodes: Sequence[Node], branch: str | 
     end = _end(transcript, copies, branch)
     if end is None:
         return []
-    kept = _without_later_compactions(copies, end, transcript.size)
+    kept = list(copies)
+    while end.uuid not in Graph(kept, transcript.size).nodes:  # a compaction of another branch would drop it
+        del kept[next(place for place in range(len(kept) - 1, -1, -1) if kept[place].boundary)]
     places = {id(node): place for place, node in enumerate(copies)}
     chain = [originals[places[id(node)]] for node in _bridged(kept, end, transcript.size)]
     return _numbered(_answered_in_time(chain), transcript.line_count)
@@ -85,15 +87,6 @@ def _end(transcript: Transcript, copies: Sequence[Node], branch: str | None) -> 
         seen.add(node.uuid)
         node = known.get(node.parent or "")
     return node
-
-
-def _without_later_compactions(copies: list[Node], end: Node, size: int) -> list[Node]:
-    """The nodes without the compactions that would drop ``end``: those are of another branch."""
-    kept = list(copies)
-    while end.uuid not in Graph(kept, size).nodes:
-        last = next(place for place in range(len(kept) - 1, -1, -1) if kept[place].boundary)
-        del kept[last]
-    return kept
 
 
 def _bridged(kept: Sequence[Node], end: Node, size: int) -> list[Node]:
@@ -183,7 +176,9 @@ def plan(session: SessionFile, where: Where, *, branch: str | None = None, outpu
     chain = repaired_chain(transcript, salvaged(transcript), branch)
     if not any(node.spoken for node in chain):
         raise ResumeHooksError("There is nothing to repair: no message of this session can be reached")
-    whole = _with_chain(transcript, chain)
+    whole = Transcript(transcript.path)  # the same file with another conversation
+    whole.nodes, whole.size, whole.line_count = chain, transcript.size, transcript.line_count
+    whole.chain, whole.lenient_lines = chain, set(transcript.lenient_lines)
     _survey_salvaged(whole, survey)
     ends = HeadTail(session.path)
     child = draft(session, ends, KIND, where, output_dir)
@@ -232,14 +227,6 @@ def _tokens(path: str, live: list[Node], chain: list[Node]) -> tuple[int, int]:
     if after.measured:
         return before, after.tokens
     return before, max(0, before + after.tokens - tokens.context_of(live).tokens)
-
-
-def _with_chain(transcript: Transcript, chain: list[Node]) -> Transcript:
-    """The same file with another conversation."""
-    whole = Transcript(transcript.path)
-    whole.nodes, whole.size, whole.line_count = chain, transcript.size, transcript.line_count
-    whole.chain, whole.lenient_lines = chain, set(transcript.lenient_lines)
-    return whole
 
 
 def _survey_salvaged(whole: Transcript, survey: WriteScan) -> None:
