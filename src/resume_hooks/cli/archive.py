@@ -13,8 +13,8 @@ from resume_hooks.archive.retention.archive_sessions import ArchiveOutcome, Arch
 from resume_hooks.archive.vault import permission, trash
 from resume_hooks.archive.vault.commit import forget
 from resume_hooks.archive.vault.lookup import find
+from resume_hooks.archive.vault.packs import ArchiveFinding, unreadable, verify
 from resume_hooks.archive.vault.policy import Dropped, went
-from resume_hooks.archive.vault.verify import ArchiveFinding, unreadable, verify
 from resume_hooks.cli.archived import kept_text
 from resume_hooks.cli.child import receipt_text
 from resume_hooks.cli.options import current_folder, located

@@ -12,8 +12,9 @@ from resume_hooks.cli.child import receipt_text
 from resume_hooks.cli.verbs.upkeep import FsckOptions
 from resume_hooks.derive.child.write import carry_out
 from resume_hooks.errors import UsageError
-from resume_hooks.maintenance.fsck.agents import examine, repaired
+from resume_hooks.maintenance.fsck.diagnose import examine
 from resume_hooks.maintenance.fsck.findings import SEVERITIES, DefectGroup, DefectReport
+from resume_hooks.maintenance.fsck.repair import repaired
 from resume_hooks.sessions.agents.registry import opened_stores
 from resume_hooks.sessions.session_files import SessionFile, unlistable
 from resume_hooks.system.invocation import typed

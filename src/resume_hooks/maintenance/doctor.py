@@ -15,8 +15,8 @@ from resume_hooks import clock, part_table, settings
 from resume_hooks.archive import held
 from resume_hooks.archive.retention.expiring import outlook
 from resume_hooks.archive.vault import permission
+from resume_hooks.archive.vault.packs import unreadable
 from resume_hooks.archive.vault.trash import all_deleted, strays
-from resume_hooks.archive.vault.verify import unreadable
 from resume_hooks.paths import Where, is_own, read_object
 from resume_hooks.seam import function_of, with_parts
 from resume_hooks.search.index.status import status_of

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.archive.vault import commit
-from resume_hooks.archive.vault.pack_writer import PackWriter
+from resume_hooks.archive.vault.packs import PackWriter
 from resume_hooks.archive.vault.permission import require_allowed
 from resume_hooks.errors import SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import Where, open_regular

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from resume_hooks.archive.vault import commit, trash
-from resume_hooks.archive.vault.pack_writer import lines_of
+from resume_hooks.archive.vault.packs import lines_of
 from resume_hooks.clock import DAY
 from resume_hooks.errors import CheckFailed, PlaceTaken, ResumeHooksError, SessionNotFound, WriteFailed
 from resume_hooks.paths import Where, find_session, open_regular, private_folder

@@ -10,7 +10,7 @@ from itertools import chain
 from resume_hooks import clock
 from resume_hooks.archive.vault import commit, trash
 from resume_hooks.archive.vault.archive_session import about_of
-from resume_hooks.archive.vault.pack_writer import PackWriter, lines_of
+from resume_hooks.archive.vault.packs import PackWriter, lines_of
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import beside, unpacked
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession

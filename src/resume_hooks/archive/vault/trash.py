@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from resume_hooks.archive.vault import commit, former
-from resume_hooks.archive.vault.pack_writer import PackWriter
+from resume_hooks.archive.vault.packs import PackWriter
 from resume_hooks.errors import ResumeHooksError, WriteFailed
 from resume_hooks.paths import Where, folders_in, is_session_id, private_folder
 from resume_hooks.sessions.archived.layout import MAX_FILES, TRASH, unpacked

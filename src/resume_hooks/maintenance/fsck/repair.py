@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
+from resume_hooks.derive import agents
 from resume_hooks.derive.child.bookkeeping import books_of
 from resume_hooks.derive.child.draft import draft
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite, chain_rewrite
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.maintenance.fsck.damaged_bytes import GARBAGE, TORN, UTF8, salvaged
-from resume_hooks.maintenance.fsck.diagnose import diagnose
+from resume_hooks.maintenance.fsck.diagnose import diagnose, examine
 from resume_hooks.maintenance.fsck.findings import Defect, DefectReport
 from resume_hooks.maintenance.fsck.links import LONGER, MARKS_LOST, NEWER, TWICE, walked
 from resume_hooks.maintenance.fsck.messages import ALTERED, without_thinking
 from resume_hooks.maintenance.fsck.sidecars import OUTPUT_GONE
 from resume_hooks.paths import Where
+from resume_hooks.seam import function_of
+from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.agents.registry import OTHERS, agent_of
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.chain import live_chain
@@ -167,6 +171,31 @@ class RepairPlan(ChildPlan):
     def watchers(self) -> Sequence[Watcher]:
         """Whether nothing else is missing."""
         return [_RecordsSeen(self.body)]
+
+
+class Repair(NamedTuple):
+    """A repaired child, what is broken in its parent, and in words what it can't hold."""
+
+    child: ChildPlan
+    report: DefectReport
+    lost: tuple[str, ...]
+
+
+def repaired(session: SessionFile, where: Where, branch: str | None = None) -> Repair:
+    """Decide on a repaired child, whoever wrote the session; errors as ``plan``.
+
+    Another agent brings ``is_loss(kind)``, which says whether a repaired child lacks something for that.
+    """
+    agent = agent_of(session, where)
+    if agent.name == NAME:
+        decided = plan(session, where, branch=branch)
+        return Repair(decided, decided.report, decided.lost)
+    if branch is not None:
+        raise UsageError(f"A session of {agent.label} has no other branch", "Leave --branch out.")
+    found, known = examine(session, where), OTHERS.get(agent.name)
+    is_loss = function_of(known.part, known.is_loss) if known and known.is_loss else lambda _: False
+    lost = [one for group in found.groups if is_loss(group.kind) for one in group.findings]
+    return Repair(agents.writer_of(session.agent, where).repair(session), found, tuple(map(told, lost)))
 
 
 def plan(session: SessionFile, where: Where, *, branch: str | None = None, output_dir: str | None = None) -> RepairPlan:
