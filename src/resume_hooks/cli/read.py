@@ -62,9 +62,9 @@ def read(options: ReadOptions) -> None:
             )
         _around(_look_up(options), int(before), options)
     elif options.raw:
-        print_raw(_look_up(options).original)
+        _print_raw(_look_up(options).original)
     else:
-        print_record(_look_up(options), options)
+        _print_record(_look_up(options), options)
 
 
 def _refuse_together(options: ReadOptions) -> None:
@@ -123,7 +123,7 @@ def _turns(session: SessionFile, options: ReadOptions) -> None:
     what = _what(turns, reader.turns, "error" if options.errors else "", len(passages))
     about = _about(session, names, what)
     options.emit(
-        passages_data(session, shown, reader.turns),
+        {**_session(session), "turn_count": reader.turns, "records": shown},
         lambda: passages_text(about, passages, names, options.max_chars, gap(passages, names)),
     )
 
@@ -133,8 +133,19 @@ def _commands(session: SessionFile, options: ReadOptions) -> None:
     names = names_of(session, options.where)
     found = reader.commands(turns)
     about = _about(session, names, _what(turns, reader.turns, "command", len(found)))
+    rows = [
+        With(
+            one,
+            {
+                "reference": f"{names.full}:{one.number}",
+                "result": f"{names.full}:{one.answer}" if one.answer >= 0 else None,
+                "exit_code": one.code,
+            },
+        )
+        for one in found
+    ]
     options.emit(
-        commands_data(reader, found, names),
+        {**_session(session), "turn_count": reader.turns, "commands": rows},
         lambda: commands_text(about, found, names, options.max_chars),
     )
 
@@ -194,7 +205,7 @@ def _around(found: OriginalRecord, before: int, options: ReadOptions) -> None:
     about = _about(session, names, f"around {names.reference(asked.number)}")
     gap = records_gap(passages, names)
     options.emit(
-        passages_data(session, passage_rows(passages, names, options.max_chars), None),
+        {**_session(session), "turn_count": None, "records": passage_rows(passages, names, options.max_chars)},
         lambda: passages_text(about, passages, names, options.max_chars, gap),
     )
 
@@ -285,27 +296,6 @@ def passage_rows(passages: Sequence[Passage], names: TranscriptNames, limit: int
     ]
 
 
-def passages_data(session: SessionFile, rows: list[With], turn_count: int | None) -> dict[str, Any]:
-    """The documented form of several records."""
-    return {**_session(session), "turn_count": turn_count, "records": rows}
-
-
-def commands_data(reading: TurnReader, commands: Sequence[ShellCall], names: TranscriptNames) -> dict[str, Any]:
-    """The documented form of the commands of a session."""
-    rows = [
-        With(
-            one,
-            {
-                "reference": f"{names.full}:{one.number}",
-                "result": f"{names.full}:{one.answer}" if one.answer >= 0 else None,
-                "exit_code": one.code,
-            },
-        )
-        for one in commands
-    ]
-    return {**_session(reading.session), "turn_count": reading.turns, "commands": rows}
-
-
 def commands_text(about: str, commands: Sequence[ShellCall], names: TranscriptNames, limit: int) -> str:
     """A line a command; too many are shortened first, and then the ones in the middle are left out."""
     lines: list[str] = []
@@ -338,8 +328,7 @@ def _session(session: SessionFile) -> dict[str, Any]:
 PARTLY = "part of this record was trimmed before, and that original is gone"
 
 
-def print_record(found: OriginalRecord, options: ReadOptions) -> None:
-    """Print ``max_chars`` of a record's text after ``skip``, trimmed contents as they were. ResumeHooksError."""
+def _print_record(found: OriginalRecord, options: ReadOptions) -> None:
     limit, skip = options.max_chars, options.skip
     record = record_in(found.original)
     shown = render(record, found.original)
@@ -363,8 +352,7 @@ def record_in(entry: RecordLine) -> Record:
     return record
 
 
-def print_raw(entry: RecordLine) -> None:
-    """Print a line of a file as it is, and nothing else."""
+def _print_raw(entry: RecordLine) -> None:
     line = entry.raw()
     try:
         sys.stdout.buffer.write(line)

@@ -39,7 +39,6 @@ PRIVATE = ("pending", "log")
 MOST_ENTRIES = 10_000
 """Entries that are looked at."""
 
-
 OTHERS = ("aichat", "claude-code-tools", "resume_hook.py", "session-resume")
 """Words in the hooks of other tools that answer to the same triggers."""
 

@@ -14,9 +14,9 @@ from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import DummyOutput
 
-from resume_hooks.cli.picker.screen import Answer, Chooser, ContentSearch, Deed, Offered
+from resume_hooks.cli.picker.screen import Chooser, Deed, Offered, place
 from resume_hooks.cli.picker.sequences import KeysOnly
-from resume_hooks.cli.picker.view import place
+from resume_hooks.cli.picker.threads import Answer, ContentSearch
 from resume_hooks.hooks.session_list.said import Said
 from resume_hooks.hooks.session_list.state import Listed
 from resume_hooks.paths import Where

@@ -1,0 +1,214 @@
+"""What the chooser's threads do: load the list, make previews, and find which sessions say what is typed.
+
+Nobody waits for them: not the first paint, not a key, hardly the leaving. None touches the screen; each gives what it
+found to a function that it was given.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from resume_hooks.errors import IndexDamaged, ResumeHooksError
+from resume_hooks.hooks.session_list.preview import preview
+from resume_hooks.hooks.session_list.said import Said, said_of
+from resume_hooks.hooks.session_list.state import Listed
+from resume_hooks.paths import Where
+from resume_hooks.search.listing import ListedSession
+
+if TYPE_CHECKING:
+    from resume_hooks.search.engine import Searcher
+    from resume_hooks.search.index.connect import OpenIndex
+
+EVERY = 0.05  # seconds between two pieces of a listing
+
+
+class Loading:
+    """A listing under way; ``take`` is called from its thread with every piece, and once more, empty, at its end."""
+
+    def __init__(self, found: Iterator[Listed], take: Callable[[Loading, list[Listed]], None]) -> None:
+        self.done = False
+        self._found = found
+        self._take = take
+        self._stopped = False
+        # Nobody waits for it: a chooser that is left ends at once.
+        threading.Thread(target=self._run, name="resume-hooks-listing", daemon=True).start()
+
+    def stop(self) -> None:
+        """Hand nothing over any more."""
+        self._stopped = True
+
+    def _run(self) -> None:
+        piece: list[Listed] = []
+        since = time.monotonic()
+        for one in self._found:
+            piece.append(one)
+            if self._stopped:
+                return
+            if time.monotonic() - since >= EVERY:
+                self._take(self, piece)
+                piece, since = [], time.monotonic()
+        self.done = True
+        self._take(self, piece)
+
+
+BETWEEN_KEYS = 0.03  # seconds without a key after which words are looked for
+LIMIT = 2.0  # seconds that the index is brought up to date for
+LEAVING = 0.3  # seconds that leaving waits for the index to be closed
+
+
+class Asked(NamedTuple):
+    """Words that are looked for, and whether in all projects."""
+
+    text: str
+    everywhere: bool
+
+
+class Answer(NamedTuple):
+    """The best turns for some words; ``behind`` files are not in the index yet."""
+
+    asked: Asked
+    said: list[Said]
+    behind: int
+
+
+class _Stopped(Exception):
+    """The chooser is left while the index is brought up to date."""
+
+
+class ContentSearch:
+    """Looks for words in what was said; ``told`` is called, from another thread, with what was found, at its end None.
+
+    ``folder`` is where the project is that is meant where not all are. The index is opened once, and stays open.
+    """
+
+    def __init__(self, folder: str, where: Where, told: Callable[[Answer | None], None]) -> None:
+        self._folder = folder
+        self._where = where
+        self._told = told
+        self._changed = threading.Condition()
+        self._wanted: Asked | None = None
+        self._stopped = False
+        self.ended = False
+        """Whether nothing is looked for any more: the chooser was left, or there is no index to be used."""
+        self.thread = threading.Thread(target=self._run, name="resume-hooks-contents", daemon=True)
+
+    def start(self) -> None:
+        """Open the index, once the screen is there."""
+        if self.thread.ident is None:
+            self.thread.start()
+
+    def ask(self, asked: Asked) -> None:
+        """Look for words, and no more for those before them."""
+        with self._changed:
+            self._wanted = asked
+            self._changed.notify()
+
+    def stop(self) -> None:
+        """End it, and wait a little until the index is closed."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify()
+        if self.thread.is_alive():
+            self.thread.join(LEAVING)
+
+    def _run(self) -> None:
+        try:
+            self._look()
+        finally:
+            self.ended = True
+            self._told(None)
+
+    def _look(self) -> None:
+        # 60 ms, for which the first paint does not wait.
+        from resume_hooks.search.index.connect import opened_index
+
+        for _ in range(2):
+            try:
+                with opened_index(self._where, limit=LIMIT, progress=self._go_on) as index:
+                    self._serve(index)
+            except IndexDamaged:  # it is removed by now, and is made anew
+                continue
+            except (ResumeHooksError, _Stopped):
+                pass
+            return
+
+    def _go_on(self, _done: int, _total: int) -> None:
+        if self._stopped:
+            raise _Stopped
+
+    def _serve(self, index: OpenIndex) -> None:
+        from resume_hooks.search.engine import Searcher
+        from resume_hooks.search.scope import Scope, project_at
+
+        searchers: dict[bool, Searcher] = {}
+        while (asked := self._next()) is not None:
+            if asked.everywhere not in searchers:
+                scope = Scope() if asked.everywhere else project_at(self._folder, self._where)
+                searchers[asked.everywhere] = Searcher(index, scope, self._where)
+            self._told(Answer(asked, said_of(searchers[asked.everywhere], asked.text), index.outcome.behind))
+
+    def _next(self) -> Asked | None:
+        """What to look for, once no key has come for a moment; None at the end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopped or self._wanted is not None)
+            asked = None
+            while not self._stopped and asked != self._wanted:
+                asked = self._wanted
+                self._changed.wait(BETWEEN_KEYS)
+            self._wanted = None
+            return None if self._stopped else asked
+
+
+READING = "reading ..."
+PAUSE = 0.06  # seconds that somebody who runs through the list stays on a session at most
+KEPT = 200  # previews that are kept
+
+
+class Previews:
+    """Previews by kind and session; ``changed`` is called, from another thread, when one that was wanted is there."""
+
+    def __init__(self, where: Where, changed: Callable[[], None]) -> None:
+        self._where = where
+        self._changed = changed
+        self._lock = threading.Lock()
+        self._made: dict[tuple[str, str], list[str]] = {}
+        self._wanted: tuple[str, ListedSession] | None = None
+        self.thread: threading.Thread | None = None
+
+    def of(self, kind: str, row: ListedSession) -> list[str]:
+        """The lines of a preview, or that it is being read."""
+        with self._lock:
+            if (made := self._made.get((kind, row.path))) is not None:
+                return made
+            self._wanted = (kind, row)
+            if self.thread is None:
+                self.thread = threading.Thread(target=self._run, name="resume-hooks-preview", daemon=True)
+                self.thread.start()
+        return [READING]
+
+    def fail(self, error: BaseException | None) -> None:
+        """Take the end of the thread by a bug: it costs a preview, never the choice."""
+        with self._lock:
+            self.thread = None
+            if self._wanted is not None:
+                kind, row = self._wanted
+                self._made[kind, row.path] = [f"This can't be shown: {type(error).__name__}"]
+        self._changed()
+
+    def _run(self) -> None:
+        while True:
+            time.sleep(PAUSE)
+            with self._lock:
+                wanted = self._wanted
+                if wanted is None or (wanted[0], wanted[1].path) in self._made:
+                    self.thread = None
+                    return
+            lines = preview(*wanted, self._where)
+            with self._lock:
+                if len(self._made) >= KEPT:
+                    self._made.clear()
+                self._made[wanted[0], wanted[1].path] = lines
+            self._changed()
