@@ -160,19 +160,15 @@ def watched(path: str, *, quiet: bool) -> Iterator[list[Observer]]:
         yield []
         return
     with at_work("Reading", quiet=quiet) as advance:
-        yield [_Reached(advance, size)]
+        next_look = 0
 
+        def reached(line: Line, _record: Record, _node: Node | None) -> None:
+            nonlocal next_look
+            if line.offset >= next_look:
+                next_look = line.offset + DRAWN
+                advance(line.offset, size)
 
-class _Reached:
-    def __init__(self, advance: Callable[[int, int], None], size: int) -> None:
-        self._advance = advance
-        self._size = size
-        self._next = 0
-
-    def __call__(self, line: Line, _record: Record, _node: Node | None) -> None:
-        if line.offset >= self._next:
-            self._next = line.offset + DRAWN
-            self._advance(line.offset, self._size)
+        yield [reached]
 
 
 class _Bar:

@@ -144,7 +144,8 @@ def _engine(_: str) -> Finding:
     with contextlib.suppress(OSError):
         names = os.listdir(data)
     states = [read_object(os.path.join(data, name, "install.json")) for name in names if name.startswith(NAME)]
-    last = max(states, key=lambda state: _number(state.get("started")), default={})
+    begun = [(at if isinstance(at := state.get("started"), (int, float)) else 0, state) for state in states]
+    last = max(begun, key=lambda pair: pair[0])[1] if begun else {}
     if last.get("state") == "failed":
         remedy = "Fix the cause, then start a session; a failure is tried again after an hour."
         said = f"the plugin's own install failed: {last.get('error')}"
@@ -157,10 +158,6 @@ def _engine(_: str) -> Finding:
     if tool := last.get("tool"):
         return ok(f"{running}; the plugin loads the packages of {tool}, and has none of its own")
     return ok(f"{running}; the plugin's own is ready")
-
-
-def _number(value: object) -> float:
-    return float(value) if isinstance(value, (int, float)) else 0.0
 
 
 def _agents(_: str) -> Finding:

@@ -116,7 +116,7 @@ def _of_the_client(where: Where, commands: Collection[Collection[str]]) -> list[
     copy = os.path.join(plugins, "cache", MARKETPLACE)
     if os.path.isdir(copy):
         rows.append(Left(copy, "the client's copy of the plugin", "Claude Code removes it by itself"))
-    if claude_cli.has_marketplace(MARKETPLACE) and list(REMOVE_MARKETPLACE) not in commands:
+    if claude_cli.marketplace(MARKETPLACE) and list(REMOVE_MARKETPLACE) not in commands:
         known = os.path.join(plugins, "known_marketplaces.json")
         rows.append(Left(known, f"names the marketplace {MARKETPLACE}", shlex.join(REMOVE_MARKETPLACE)))
     return rows

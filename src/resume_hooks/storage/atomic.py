@@ -65,7 +65,10 @@ def replace_session(path: str, original: int, kept: str, chunks: Iterable[bytes]
                 os.fchown(target.fileno(), was.st_uid, was.st_gid)
             splice.settle(target.fileno())
             os.fsync(target.fileno())
-            _require_unchanged(path, original, kept)
+            if not os.path.samestat(os.lstat(path), os.fstat(original)) or not begins_with(original, kept):
+                raise WriteFailed(
+                    f"{path} was rewritten by another program meanwhile", "Nothing was changed. Run the command again."
+                )
             splice.carry(target.fileno())
             # An old session that is rewritten is neither the latest nor open; what is carried over later counts anew.
             was = os.fstat(original)
@@ -167,13 +170,6 @@ def _keep_time(descriptor: int, was: os.stat_result, size: int) -> None:
             os.utime(descriptor, ns=(now.st_atime_ns, was.st_mtime_ns))
             if os.fstat(descriptor).st_size != size:
                 os.utime(descriptor)  # somebody wrote between the two calls
-
-
-def _require_unchanged(path: str, original: int, kept: str) -> None:
-    if not os.path.samestat(os.lstat(path), os.fstat(original)) or not begins_with(original, kept):
-        raise WriteFailed(
-            f"{path} was rewritten by another program meanwhile", "Nothing was changed. Run the command again."
-        )
 
 
 def _followed(path: str, splice: Splice, target: int) -> bool:
