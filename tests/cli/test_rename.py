@@ -44,16 +44,6 @@ def test_tag_and_clear(path: Path, cli: Cli, document: Document) -> None:
     assert b"Its tag is none already" in cli("rename", SESSION, "--no-tag").stdout
 
 
-@pytest.mark.parametrize("words", [("New",), ("--tag", "new")])
-def test_a_dry_run_writes_nothing(path: Path, cli: Cli, document: Document, words: tuple[str, ...]) -> None:
-    """It shows the same."""
-    before = path.read_bytes()
-    data = document("rename", SESSION, *words, "--dry-run")["data"]
-    assert (data["new"], data["written"]) == (words[-1], False)
-    assert b"Nothing was written." in cli("rename", SESSION, *words, "--dry-run").stdout
-    assert path.read_bytes() == before
-
-
 def test_a_taken_title(path: Path, config_home: ConfigHome, cli: Cli, document: Document) -> None:
     """Refused with 1, naming who has it; ``--force`` gives it."""
     write_session(config_home.project(), OTHER, [*conversation(1, session_id=OTHER), custom_title("Mine", OTHER)])

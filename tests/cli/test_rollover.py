@@ -77,28 +77,6 @@ def test_the_receipt_for_people(cli: Cli, parent: Path, words: tuple[str, ...]) 
         assert part in text
 
 
-@pytest.mark.parametrize("words", VERBS)
-def test_a_dry_run_writes_nothing(
-    config_home: ConfigHome, cli: Cli, document: Document, parent: Path, words: tuple[str, ...]
-) -> None:
-    """The whole home is as it was, to the byte and the time."""
-
-    def home() -> dict[Path, tuple[int, bytes]]:
-        return {
-            path: (path.lstat().st_mtime_ns, path.read_bytes() if path.is_file() else b"")
-            for path in config_home.root.rglob("*")
-        }
-
-    before = home()
-    verb, *options = words
-    data = document(verb, SESSION, *options, "--dry-run")["data"]
-    assert (data["written"], data["checks"]) == (False, [])
-    text = cli(*words, SESSION, "--dry-run", "--start").stdout.decode()
-    assert "would write" in text
-    assert "nothing was written" in text
-    assert home() == before
-
-
 def test_a_quick_rollover_asks_nobody(document: Document, parent: Path) -> None:
     """What belongs to a summary means nothing beside it."""
     for option in (["--with-summary"], ["-p", "x"], ["--model", "haiku"], ["--timeout", "9"]):

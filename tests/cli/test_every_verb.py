@@ -1,7 +1,8 @@
-"""What can't be meant, of every verb: a sentence, 2, a document where one was asked for, and everything as it was."""
+"""Of every verb: what can't be meant is a sentence and 2, what is only asked for writes nothing."""
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 
@@ -153,17 +154,20 @@ def home(config_home: ConfigHome) -> ConfigHome:
     return config_home
 
 
+def state(home: ConfigHome) -> dict[Path, tuple[int, bytes]]:
+    """The whole home, to the byte and the time."""
+    return {
+        path: (path.lstat().st_mtime_ns, path.read_bytes() if path.is_file() else b"") for path in home.root.rglob("*")
+    }
+
+
 @pytest.mark.parametrize(
     ("line", "said"), REFUSED, ids=[line.encode("ascii", "replace").decode() for line, _ in REFUSED]
 )
 def test_what_can_not_be_meant(home: ConfigHome, cli: Cli, document: Document, line: str, said: str) -> None:
     """Nobody is asked off a terminal, nothing is taken for granted, and nothing is written."""
-
-    def state() -> dict[Path, int]:
-        return {path: path.lstat().st_mtime_ns for path in home.root.rglob("*")}
-
     verb, *words = shlex.split(line)
-    before = state()
+    before = state(home)
     done = cli(verb, *words)
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr.startswith(b"resume-hooks: ")
@@ -173,10 +177,32 @@ def test_what_can_not_be_meant(home: ConfigHome, cli: Cli, document: Document, l
     assert error["code"] == "usage"
     assert error["message"]
     assert error["remedy"] or verb == "config"
-    assert state() == before
+    assert state(home) == before
 
 
 def test_a_document_is_no_way_out_and_no_line(home: ConfigHome, document: Document) -> None:
     """``--json`` goes with no way to continue, and with no raw line."""
     for verb, *words in (("resume", S, "--fork"), ("resume", S, "--print"), ("read", REF, "--raw")):
         assert document(verb, *words, code=2)["error"]["code"] == "usage"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"handoff {S}", f"handoff {S} --start", f"rollover {S} --quick --start", f"fork {S}", f"fork {S} --turn 1",
+        f"trim {S} --keep-recent 0 --min-savings 0", f"trim {S} --in-place", f"untrim {S} --all", f"fsck {S} --repair",
+        f"rename {S} New", f"rename {S} --tag new", f"delete {S}", "delete --empty-trash", f"archive {S}",
+        "archive --all", f"archive --slim {S}", "install", "install --remove --purge",
+    ],
+)  # fmt: skip
+def test_a_dry_run_writes_nothing(home: ConfigHome, cli: Cli, document: Document, line: str) -> None:
+    """It says what would be, in words and in the document."""
+    verb, *words = shlex.split(line)
+    before = state(home)
+    data = document(verb, *words, "--dry-run")["data"]
+    assert not data.get("ran")
+    assert not data.get("written")
+    done = cli(verb, *words, "--dry-run")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert re.search(rb"[Nn]othing|would (write|run|go)", done.stdout)
+    assert state(home) == before
