@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchmarks.bench import Bench
 from benchmarks.library import FILES, Library, load, note, row
-from resume_hooks.archive.vault.pack_writer import PRESET, PackWriter
+from resume_hooks.archive.vault.packs import PRESET, PackWriter
 from resume_hooks.sessions.archived.manifest import ArchivedFile
 from resume_hooks.sessions.archived.unpack import PIECE
 

@@ -183,7 +183,7 @@ def test_a_session_that_is_named(config_home: ConfigHome, verb: str) -> None:
 def test_the_first_paint_of_the_chooser(config_home: ConfigHome) -> None:
     """What was said is looked through once the screen is there; until then nothing of the index is loaded."""
     found = loaded(config_home, "chooser")
-    assert "resume_hooks.cli.picker.contents" in found
+    assert "resume_hooks.cli.picker.screen" in found
     assert found.isdisjoint({*INDEX, "resume_hooks.search.engine", "resume_hooks.search.index.connect"})
 
 

@@ -17,7 +17,6 @@ from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.search.engine import find
-from resume_hooks.search.hits import Hit
 from resume_hooks.search.scope import Scope, lineage_scope, project_at, session_scope
 from resume_hooks.sessions.agents.registry import readable
 from resume_hooks.sessions.child_titles import Kind
@@ -165,22 +164,20 @@ def search_sessions(
     words = [query] if isinstance(query, str) else list(query)
     if not any(word.strip() for word in words):
         raise UsageError("No words to search for")
-    scope = Scope() if everywhere else _scope(project, lineage, session)
-    return [_hit(hit) for hit in find(words, scope, Where(), also=wordings, most=limit).hits]
-
-
-def _scope(project: str | Path | None, lineage: str | Path | None, session: str | Path | None) -> Scope:
     here = os.getcwd()
-    if lineage is not None:
-        return lineage_scope(os.fspath(lineage), here, Where())
-    if session is not None:
-        return session_scope(os.fspath(session), here, Where())
-    return project_at(os.path.join(here, project or "."), Where())
-
-
-def _hit(hit: Hit) -> SearchHit:
-    values = {field.name: getattr(hit, field.name) for field in fields(SearchHit)}
-    return SearchHit(**values | {name: Path(values[name]) for name in ("session_file", "file", "folder")})
+    if everywhere:
+        scope = Scope()
+    elif lineage is not None:
+        scope = lineage_scope(os.fspath(lineage), here, Where())
+    elif session is not None:
+        scope = session_scope(os.fspath(session), here, Where())
+    else:
+        scope = project_at(os.path.join(here, project or "."), Where())
+    rows = []
+    for hit in find(words, scope, Where(), also=wordings, most=limit).hits:
+        values = {field.name: getattr(hit, field.name) for field in fields(SearchHit)}
+        rows.append(SearchHit(**values | {name: Path(values[name]) for name in ("session_file", "file", "folder")}))
+    return rows
 
 
 def _named(session_file: str | Path) -> str:

@@ -78,7 +78,8 @@ class Agent(NamedTuple):
     client's config folder. Below it ``folders`` hold sessions, in files whose whole name ``named`` matches.
     ``session_variable`` has the id of the session whose shell we run in, "" where nobody can go on in a session.
     ``left`` is what to say of its sessions where they are not whole. ``strategy``, ``writer``, ``defects``, ``is_loss``
-    and ``model`` are functions as ``sessions.agents``, ``derive.agents``, ``fsck.agents`` and ``model.headless`` ask.
+    and ``model`` are functions as ``sessions.agents``, ``derive.agents``, ``fsck.diagnose``, ``fsck.repair`` and
+    ``model.headless`` ask.
     """
 
     name: str

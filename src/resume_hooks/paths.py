@@ -120,9 +120,9 @@ def project_key(folder: str) -> str:
     Every UTF-16 unit outside ``[A-Za-z0-9]`` becomes ``-``; past 200 characters the rest is a hash of the
     whole path, which differs between clients, so look long keys up by their first 200 characters.
     """
-    path = canonical(folder)
-    units = _utf16_units(path)
-    key = "".join(chr(unit) if _plain(unit) else "-" for unit in units)
+    raw = canonical(folder).encode("utf-16-le", "surrogatepass")
+    units = [raw[i] | raw[i + 1] << 8 for i in range(0, len(raw), 2)]
+    key = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in map(chr, units))
     return key if len(key) <= MAX_KEY else f"{key[:MAX_KEY]}-{_hash36(units)}"
 
 
@@ -193,8 +193,13 @@ def named_session(path: str, session_id: str, where: Where) -> Optional[str]:
 
 def all_folders(where: Where) -> List[str]:
     """Every project folder, sorted; links are left out, since they could lead anywhere."""
+    return folders_in(where.projects)
+
+
+def folders_in(folder: str) -> List[str]:
+    """The folders in a folder, sorted, links left out; none where it can't be listed."""
     try:
-        with os.scandir(where.projects) as entries:
+        with os.scandir(folder) as entries:
             return sorted(entry.path for entry in entries if entry.is_dir(follow_symlinks=False))
     except OSError:
         return []
@@ -242,7 +247,13 @@ def read_object(path: str, limit: int = MAX_OBJECT) -> Dict[str, Any]:
 
 def is_session_file(path: str) -> bool:
     """Whether ``path`` is a regular file with the name of a session, not empty and not a link."""
-    return session_id_of(path) is not None and not os.path.islink(path) and _size(path) > 0
+    if session_id_of(path) is None:
+        return False
+    try:
+        status = os.lstat(path)
+    except (OSError, ValueError):  # the latter for a NUL in a name
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_size > 0
 
 
 def _names_in(folder: str) -> List[str]:
@@ -257,22 +268,6 @@ def _mtime(path: str) -> float:
         return os.path.getmtime(path)
     except OSError:
         return 0.0  # deleted since it was found
-
-
-def _size(path: str) -> int:
-    try:
-        return os.path.getsize(path) if os.path.isfile(path) else 0
-    except OSError:
-        return 0
-
-
-def _utf16_units(text: str) -> list[int]:
-    raw = text.encode("utf-16-le", "surrogatepass")
-    return [raw[i] | raw[i + 1] << 8 for i in range(0, len(raw), 2)]
-
-
-def _plain(unit: int) -> bool:
-    return 48 <= unit <= 57 or 65 <= unit <= 90 or 97 <= unit <= 122
 
 
 def _hash36(units: list[int]) -> str:

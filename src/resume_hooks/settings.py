@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from resume_hooks import part_table
@@ -180,25 +180,21 @@ FORMER = {
 """Keys that are ignored, each with the reason."""
 
 
-def _of_part(name: str) -> Key:
-    _, default, about, form, given, _ = part_table.SETTINGS[name]
-    return Key(default, about, FORMS[form](*given), names_files=form == "path")
-
-
-KEYS = {name: _CORE.get(name) or _of_part(name) for name in with_parts(_CORE, part_table.SETTINGS)}
+_OF_PARTS = {
+    name: Key(default, about, FORMS[form](*given), names_files=form == "path")
+    for name, (_, default, about, form, given, _) in part_table.SETTINGS.items()
+}
+KEYS = {name: _CORE.get(name) or _OF_PARTS[name] for name in with_parts(_CORE, part_table.SETTINGS)}
 
 
 def load(where: Where | None = None) -> dict[str, Setting]:
     """Every setting with its source. A value that can't be read leaves the weaker source's in force."""
-    where = where or Where()
     settings = {name: Setting(key.default, "default") for name, key in KEYS.items()}
-    stored, options = read_object(settings_file(where)), _options(where)
-    for name, key in KEYS.items():
-        for source, raw in _given(name, stored, options, where.environ):
-            try:
-                settings[name] = Setting(key.read(raw), source)
-            except ValueError:
-                continue  # doctor reports it; a trigger goes on with the weaker source
+    for name, source, raw in _given(KEYS, where or Where()):
+        try:
+            settings[name] = Setting(KEYS[name].read(raw), source)
+        except ValueError:
+            continue  # doctor reports it; a trigger goes on with the weaker source
     return settings
 
 
@@ -228,28 +224,19 @@ def vault_room(where: Where | None = None) -> int | None:
 
 def refused(where: Where | None = None) -> list[str]:
     """The settings that can't be used, one sentence each."""
-    where = where or Where()
     path = settings_file(where)
-    stored, options = read_object(path), _options(where)
-    sentences = [f"{path} is no readable file of settings"] if not stored and is_damaged(path) else []
-    for name, key in KEYS.items():
-        for source, raw in _given(name, stored, options, where.environ):
-            try:
-                key.read(raw)
-            except ValueError as error:
-                sentences.append(f"{name} ({source}) must be {error}, not {raw!r}")
+    sentences = [f"{path} is no readable file of settings"] if not read_object(path) and is_damaged(path) else []
+    for name, source, raw in _given(KEYS, where or Where()):
+        try:
+            KEYS[name].read(raw)
+        except ValueError as error:
+            sentences.append(f"{name} ({source}) must be {error}, not {raw!r}")
     return sentences
 
 
 def ignored(where: Where | None = None) -> list[str]:
     """The former settings that are still given, one sentence each."""
-    where = where or Where()
-    stored, options = read_object(settings_file(where)), _options(where)
-    return [
-        f"{name} ({source}) is ignored: {why}."
-        for name, why in FORMER.items()
-        for source, _ in _given(name, stored, options, where.environ)
-    ]
+    return [f"{name} ({source}) is ignored: {FORMER[name]}." for name, source, _ in _given(FORMER, where or Where())]
 
 
 def read_one(name: str, text: str) -> Value:
@@ -281,16 +268,16 @@ def _options(where: Where) -> dict[str, object]:
     return found
 
 
-def _given(
-    name: str, stored: Mapping[str, object], options: Mapping[str, object], env: Mapping[str, str]
-) -> list[tuple[str, object]]:
-    """The values given for a setting as (source, raw), the weakest first; empty ones count as not given."""
-    raws = {
-        "file": stored.get(name),
-        "environment": env.get(f"RESUME_HOOKS_{name.upper()}"),
-        "plugin": env.get(f"CLAUDE_PLUGIN_OPTION_{name.upper()}", options.get(name)),
-    }
-    return [(source, raw) for source, raw in raws.items() if raw not in (None, "")]
+def _given(names: Iterable[str], where: Where) -> Iterator[tuple[str, str, object]]:
+    """The values given for settings as (name, source, raw), the weakest first; empty ones count as not given."""
+    stored, options, env = read_object(settings_file(where)), _options(where), where.environ
+    for name in names:
+        raws = {
+            "file": stored.get(name),
+            "environment": env.get(f"RESUME_HOOKS_{name.upper()}"),
+            "plugin": env.get(f"CLAUDE_PLUGIN_OPTION_{name.upper()}", options.get(name)),
+        }
+        yield from ((name, source, raw) for source, raw in raws.items() if raw not in (None, ""))
 
 
 def is_damaged(path: str) -> bool:

@@ -17,7 +17,7 @@ from resume_hooks.archive.vault import restore
 from resume_hooks.archive.vault import restore as restoring
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.archive.vault.lookup import as_it_was, states
-from resume_hooks.archive.vault.verify import verify
+from resume_hooks.archive.vault.packs import verify
 from resume_hooks.maintenance import doctor
 from resume_hooks.paths import Where
 from resume_hooks.sessions import held_links, rename

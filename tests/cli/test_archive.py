@@ -115,16 +115,6 @@ def test_forgetting(path: Path, cli: Cli, document: Document) -> None:
     assert path.exists()
 
 
-@pytest.mark.parametrize(
-    "words", [("--all", "x"), ("--all", "--project"), ("--list", "--verify"), ("--verify", "--all")]
-)
-def test_what_does_not_go_together(path: Path, cli: Cli, words: tuple[str, ...]) -> None:
-    """A sentence, and 2."""
-    done = cli("archive", *words)
-    assert (done.returncode, done.stdout, bool(done.stderr)) == (2, b"", True)
-    assert path.exists()
-
-
 def test_deleting_tells_of_the_copy(path: Path, cli: Cli, document: Document) -> None:
     """Whoever deletes a session hears that the vault has it, and how it goes from there."""
     assert document("delete", OTHER, "--yes")["warnings"] == []
@@ -200,17 +190,6 @@ def test_a_slim_copy_leads_to_the_vault(giant: Path, cli: Cli, document: Documen
     back = document("untrim", made["session_id"], "--all")["data"]
     restored = [json.loads(row) for row in Path(back["file"]).read_bytes().splitlines()]
     assert any(row.get("toolUseResult") == {"file": {"content": LARGE}} for row in restored)
-
-
-@pytest.mark.parametrize(
-    "words", [["--slim", "--all"], ["--slim", SESSION, OTHER], ["--slim", "--list"], ["--slim", "nothing-of-this-name"]]
-)
-def test_what_can_be_no_slim_copy(path: Path, cli: Cli, words: list[str]) -> None:
-    """Said, and nothing is kept."""
-    done = cli("archive", *words)
-    assert done.returncode == 2 if words[-1] != "nothing-of-this-name" else done.returncode
-    assert b"Traceback" not in done.stderr
-    assert json.loads(cli("archive", "--list", "--json").stdout)["data"]["vault"] == []
 
 
 def test_info_names_the_way_out_of_a_giant_line(giant: Path, cli: Cli) -> None:

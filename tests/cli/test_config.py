@@ -11,7 +11,7 @@ import pytest
 
 from resume_hooks import clock, part_table
 from resume_hooks.archive import held
-from resume_hooks.archive.vault import first_use_notice
+from resume_hooks.archive.vault import permission
 from resume_hooks.sessions.archived.manifest import all_archived
 from resume_hooks.settings import FORMER
 from tests.builders import SESSION, ConfigHome, conversation, write_session
@@ -58,10 +58,10 @@ def test_vault_says_what_waits_and_what_goes(config_home: ConfigHome, cli: Cli, 
     state = Path(config_home.where.state)
     held.look(config_home.where, lambda: False)
     (state / "pending").mkdir()
-    (state / first_use_notice.CAN_ASK).touch()
+    (state / permission.CAN_ASK).touch()
     assert "5 days after the first" in document("config", "vault")["warnings"][0]
     assert "5 days after the first" in document("config")["warnings"][0]
-    (state / first_use_notice.WAITING).touch()
+    (state / permission.WAITING).touch()
     soon = clock.minute(clock.from_epoch(time.time() + 5 * clock.DAY))[:10]
     assert f"they are made from {soon}" in document("config", "vault")["warnings"][0]
     findings = json.loads(cli("doctor", "--json").stdout)["data"]["findings"]
@@ -86,14 +86,6 @@ def test_a_trigger_is_switched_off_by_the_name_that_is_typed(document: Document,
     for verb in ("resume", "recall", "recover-context"):
         assert b"switched off" in cli("slash", verb, SESSION, stdin=b"").stdout
     assert b"switched off" not in cli("slash", "session", SESSION, stdin=b"").stdout
-
-
-@pytest.mark.parametrize("words", [("clipbord",), ("clipbord", "x"), ("clipboard", "x"), ("context_window", "-1")])
-def test_what_is_no_setting_is_usage(document: Document, words: tuple[str, ...]) -> None:
-    """With what would be right."""
-    error = document("config", *words, code=2)["error"]
-    assert error["code"] == "usage"
-    assert error["message"]
 
 
 @pytest.mark.parametrize("key", FORMER)

@@ -114,32 +114,6 @@ def test_emptying_the_trash(path: Path, config_home: ConfigHome, cli: Cli, docum
     assert document("restore", SESSION, code=1)["error"]["code"] == "session-not-found"
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("delete",),
-        ("delete", SESSION),
-        ("delete", SESSION, "--json"),
-        ("delete", "--empty-trash"),
-        ("delete", SESSION, "--empty-trash", "--yes"),
-        ("delete", SESSION, "--older-than", "3", "--yes"),
-        ("delete", SESSION, "--damaged", "--yes"),
-        ("delete", "--empty-trash", "--older-than", "-1", "--yes"),
-        ("delete", "--empty-trash", "--older-than", "x", "--yes"),
-        ("delete", "", "--yes"),
-        ("restore", SESSION, "--list"),
-        ("restore", ""),
-        ("restore", SESSION, "more"),
-    ],
-)
-def test_what_means_nothing_is_a_usage_error(path: Path, cli: Cli, words: tuple[str, ...]) -> None:
-    """2, a sentence, and the session where it was: nobody is asked off a terminal, and none is taken for granted."""
-    done = cli(*words)
-    assert done.returncode == 2
-    assert done.stdout == b"" or "--json" in words
-    assert path.exists()
-
-
 def test_a_live_session(config_home: ConfigHome, document: Document) -> None:
     """Refused with 1; a dry run says why; ``--force`` takes it."""
     write_session(config_home.project(), SESSION, conversation(1))

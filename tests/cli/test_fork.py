@@ -106,32 +106,6 @@ def test_another_home(document: Document, cli: Cli, parent: Path, tmp_path: Path
     assert files(parent) == 1
 
 
-REFUSED = {
-    "two cuts": (("--at", "1", "--turn", "1"), "--at and --turn exclude each other"),
-    "two homes": (("--here", "--home", "/"), "--here and --home exclude each other"),
-    "a home and a folder": (("--here", "--output-dir", "/"), "--here and --output-dir exclude each other"),
-    "no such home": (("--home", "/no/such"), "is no folder"),
-    "no time": (("--before", "soon"), "'soon' is not a date or a time"),
-    "no turn": (("--turn", "9"), "No turn 9"),
-    "no number": (("--turn", "x"), "not a valid integer"),
-    "no record": (("--at", "parser"), "neither a line number"),
-    "before all": (("--before", "2020-01-01"), "Nothing was said before 2020-01-01 00:00 UTC"),
-    "a line past the end": (("--at", "99"), "lines 0 to 6"),
-    "started elsewhere": (("--start", "--output-dir", "/"), "can't start a session in another folder"),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_is_refused(cli: Cli, parent: Path, name: str) -> None:
-    """One sentence, exit code 2, nothing written."""
-    words, expected = REFUSED[name]
-    done = cli("fork", SESSION, *words)
-    assert expected in done.stderr.decode()
-    assert done.returncode == 2
-    assert b"Traceback" not in done.stderr
-    assert files(parent) == 1
-
-
 def test_which_session_is_taken_unnamed(config_home: ConfigHome, cli: Cli, document: Document) -> None:
     """The parent, with a line that says so, while nobody asked anything in its child."""
     rows = [{**record, "cwd": str(config_home.root / "here")} for record in conversation(2)]

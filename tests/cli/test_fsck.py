@@ -198,13 +198,3 @@ def test_nothing_to_repair(config_home: ConfigHome, cli: Cli) -> None:
     done = cli("fsck", SESSION, "--repair")
     assert (done.returncode, done.stdout.decode()) == (0, f"{SESSION}: clean, nothing to repair\n")
     assert len(list(config_home.project().iterdir())) == 1
-
-
-@pytest.mark.parametrize(
-    "words", [("--all", SESSION), ("--all", "--repair"), (SESSION, "--branch", "a1"), (SESSION, "--dry-run")]
-)
-def test_words_that_do_not_go_together(words: tuple[str, ...], config_home: ConfigHome, cli: Cli) -> None:
-    """Refused before anything is read, with what to do instead."""
-    done = cli("fsck", *words)
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert done.stderr.startswith(b"resume-hooks: --")

@@ -12,6 +12,7 @@ from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.entries import digest_at
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, tool_result, tool_use, write_session
 from tests.cli.conftest import Cli, Document
+from tests.cli.test_every_verb import state
 from tests.reading.digest.talk import Talk
 
 COMMAND = "make everything"
@@ -38,13 +39,6 @@ def parent(config_home: ConfigHome, project: Path) -> Path:
     return Path(write_session(config_home.project(str(project)), SESSION, rows))
 
 
-def everything(home: ConfigHome) -> dict[Path, tuple[int, bytes]]:
-    """The whole home, to the byte and the time."""
-    return {
-        path: (path.lstat().st_mtime_ns, path.read_bytes() if path.is_file() else b"") for path in home.root.rglob("*")
-    }
-
-
 def test_a_handoff_holds_the_digest_and_leaves_nothing_else(
     config_home: ConfigHome, document: Document, parent: Path, project: Path
 ) -> None:
@@ -64,7 +58,7 @@ def test_print_shows_what_a_child_would_be_told(
     config_home: ConfigHome, cli: Cli, document: Document, parent: Path
 ) -> None:
     """Lineage, digest, next step; with --full the whole digest; nothing is written."""
-    before = everything(config_home)
+    before = state(config_home)
     text = cli("handoff", SESSION, "--print", "-n", "go on").stdout.decode()
     assert text.startswith("[SESSION LINEAGE]\n")
     assert "all of it" not in text, "there is no such child"
@@ -83,7 +77,7 @@ def test_print_shows_what_a_child_would_be_told(
     for shown in (text, whole, data["opening"]):
         assert set(re.findall(r"[0-9a-f]{8}-[0-9a-f-]{27}", shown)) == {SESSION}, "the child is never made"
         assert re.search(r"^2\. .* · this session\nContext ", shown, re.MULTILINE)
-    assert everything(config_home) == before
+    assert state(config_home) == before
 
 
 def test_a_new_task_gets_what_is_known(document: Document, parent: Path, config_home: ConfigHome) -> None:
@@ -103,31 +97,6 @@ def test_a_new_task_gets_what_is_known(document: Document, parent: Path, config_
     assert "**New task:** write the notes" in text
     assert "goal, in the user's words" not in text
     assert made["tokens_after"] <= plain["tokens_after"] + 60
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("--full",),
-        ("--output-dir", "/no/such"),
-        ("--print", "--start"),
-        ("--print", "--edit"),
-        ("--force",),
-        ("--edit",),
-        ("--new-task", " "),
-        ("--new-task", "that", "-n", "this"),
-    ],
-)
-def test_options_that_make_no_sense(
-    config_home: ConfigHome, document: Document, parent: Path, words: tuple[str, ...]
-) -> None:
-    """A usage error that names them, before anything is made; --edit needs a terminal."""
-    before = everything(config_home)
-    error = document("handoff", SESSION, *words, code=2)["error"]
-    assert error["code"] == "usage"
-    assert words[0] in error["message"]
-    assert error["remedy"]
-    assert everything(config_home) == before
 
 
 def test_words_that_name_no_session_may_be_the_next_step(cli: Cli, parent: Path) -> None:

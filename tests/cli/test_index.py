@@ -47,9 +47,3 @@ def test_as_text(cli: Cli, home: ConfigHome) -> None:
     assert names == {"index", "state", "transcripts", "holds", "size", "read now"}
     assert "2 sessions, 12 records" in done.stdout.decode()
     assert "read now" not in cli("doctor", "--index", "update").stdout.decode()
-
-
-def test_usage(cli: Cli, home: ConfigHome) -> None:
-    """The index and the report exclude each other."""
-    done = cli("doctor", "--index", "status", "--bundle")
-    assert (done.returncode, b"exclude each other" in done.stderr) == (2, True)

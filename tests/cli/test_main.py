@@ -115,7 +115,7 @@ def test_a_way_out_is_one_that_the_user_can_type(cli: Cli) -> None:
     assert f"Run: {engine} install\n" in done.stdout.decode()
 
 
-@pytest.mark.parametrize("verb", [*ASKING, "handoff"])
+@pytest.mark.parametrize("verb", [*ASKING, "handoff", "outline"])
 @pytest.mark.parametrize("locator", ["no such title", session_id(9), "deadbeef", "/no/such/file.jsonl", "x.jsonl"])
 def test_an_unknown_locator_is_1(cli: Cli, document: Document, verb: str, locator: str) -> None:
     """Nothing answers to it: an expected failure that says what was tried."""
@@ -124,31 +124,9 @@ def test_an_unknown_locator_is_1(cli: Cli, document: Document, verb: str, locato
     assert document(verb, locator, code=1)["error"]["code"] == "session-not-found"
 
 
-def test_an_empty_locator_is_usage(document: Document) -> None:
-    """No session is called nothing."""
-    assert document("info", "  ", code=2)["error"]["code"] == "usage"
-
-
 def test_no_session_yet_is_1(document: Document) -> None:
     """A folder without sessions has no latest one."""
     assert document("lineage", code=1)["error"]["code"] == "session-not-found"
-
-
-@pytest.mark.parametrize("verb", ASKING)
-def test_an_ambiguous_locator_lists_its_candidates(
-    config_home: ConfigHome, cli: Cli, document: Document, verb: str
-) -> None:
-    """Newest first, each with id, title, end and file; exit code 2."""
-    paths = [a_session(config_home, session_id(n), "same") for n in (1, 2)]
-    for age, path in enumerate(reversed(paths)):
-        os.utime(path, (1_000_000 - age, 1_000_000 - age))
-    for locator in ("same", "0000"):
-        found = document(verb, locator, code=2)["error"]
-        assert found["code"] == "ambiguous-locator"
-        assert [row["session_id"] for row in found["candidates"]] == [session_id(2), session_id(1)]
-        assert set(found["candidates"][0]) == {"session_id", "title", "ended", "session_file"}
-        said = cli(verb, locator).stderr.decode()
-        assert said.index(session_id(2)) < said.index(session_id(1))
 
 
 def test_a_bug_is_3_and_leaves_a_trace_without_content(config_home: ConfigHome, cli: Cli) -> None:

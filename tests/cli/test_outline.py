@@ -136,13 +136,3 @@ def test_a_file_that_no_id_leads_to(cli: Cli, document: Document, tmp_path: Path
     assert f"'{path}:0'" in cli("outline", path).stdout.decode()
     (turn,) = document("outline", path)["data"]["turns"]
     assert document("read", turn["reference"])["data"]["text"] == "prompt 0"
-
-
-@pytest.mark.parametrize(
-    ("words", "code"), [((SESSION, "--turns", "x"), 2), ((SESSION, "--turns", "9"), 2), (("ffffffff",), 1)]
-)
-def test_what_can_not_be_shown(document: Document, session: Path, words: tuple[str, ...], code: int) -> None:
-    """Said with a way on."""
-    error = document("outline", *words, code=code)["error"]
-    assert error["message"]
-    assert error["remedy"]

@@ -19,7 +19,7 @@ from resume_hooks.cli.output import colour_wanted
 from resume_hooks.cli.verb_table import VERBS
 from resume_hooks.hooks.prompt import card
 from resume_hooks.hooks.triggers import recognise
-from resume_hooks.system.columns import fitted, width
+from resume_hooks.system.text import fitted, width
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, tool_result, tool_use, write_session
 from tests.cli.test_main import on_a_terminal
 

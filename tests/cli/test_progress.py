@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from resume_hooks.cli import progress
+from resume_hooks.cli import output
 from resume_hooks.transcripts.transcript import scan
 from tests.builders import SESSION, conversation, write_session
 
@@ -22,17 +22,17 @@ def screen(*, terminal: bool) -> SimpleNamespace:
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """What the bar was told, in place of a bar; every file is long."""
     told: list[tuple[int, int]] = []
-    monkeypatch.setattr(progress, "LONG", 1)
-    monkeypatch.setattr(progress, "DRAWN", 800)
-    monkeypatch.setattr(progress._Bar, "advance", lambda _self, done, total: told.append((done, total)))
-    monkeypatch.setattr(progress, "sys", screen(terminal=True))
+    monkeypatch.setattr(output, "LONG", 1)
+    monkeypatch.setattr(output, "DRAWN", 800)
+    monkeypatch.setattr(output._Bar, "advance", lambda _self, done, total: told.append((done, total)))
+    monkeypatch.setattr(output, "sys", screen(terminal=True))
     return told
 
 
 def test_a_long_scan_on_a_terminal(tmp_path: Path, drawn: list[tuple[int, int]]) -> None:
     """It says how far it is, now and then, always on the same file."""
     path = write_session(tmp_path, SESSION, conversation(10))
-    with progress.watched(path, quiet=False) as watching:
+    with output.watched(path, quiet=False) as watching:
         found = scan(path, observers=watching)
     places = [done for done, _ in drawn]
     assert places[0] == 0
@@ -45,10 +45,10 @@ def test_a_long_scan_on_a_terminal(tmp_path: Path, drawn: list[tuple[int, int]])
 def test_nobody_waits(why: str, tmp_path: Path, drawn: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing watches the scan, so that it takes no longer."""
     path = write_session(tmp_path, SESSION, conversation(10))
-    monkeypatch.setattr(progress, "sys", screen(terminal=why != "no terminal"))
+    monkeypatch.setattr(output, "sys", screen(terminal=why != "no terminal"))
     if why == "a short file":
-        monkeypatch.setattr(progress, "LONG", 1_000_000)
+        monkeypatch.setattr(output, "LONG", 1_000_000)
     where = "/none.jsonl" if why == "no file" else path
-    with progress.watched(where, quiet=why == "asked for JSON") as watching:
+    with output.watched(where, quiet=why == "asked for JSON") as watching:
         assert watching == []
     assert drawn == []

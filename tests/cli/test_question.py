@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pexpect
 import pytest
@@ -120,6 +121,9 @@ def test_the_answer_can_be_caught(config_home: ConfigHome, tmp_path: Path) -> No
 
 def test_without_a_terminal(config_home: ConfigHome, cli: Cli, document: Document) -> None:
     """Candidates, newest first, and the exit code of usage; of very many the newest, and how many more."""
+    found = document("lineage", "0000", code=2)["error"]["candidates"]
+    assert [row["session_id"] for row in found] == [session_id(1), session_id(2)]
+    assert set(found[0]) == {"session_id", "title", "ended", "session_file"}
     done = cli("info", "parser")
     assert (done.returncode, done.stdout) == (2, b"")
     said = done.stderr.decode().splitlines()
@@ -158,7 +162,8 @@ def test_the_word_that_is_replaced(
     monkeypatch: pytest.MonkeyPatch, arguments: list[str], again: list[str] | None
 ) -> None:
     """The one that holds the locator, and of it the locator alone; none where two might."""
-    monkeypatch.setattr("resume_hooks.cli.question._is_watched", lambda: True)
+    terminal = SimpleNamespace(isatty=lambda: True)
+    monkeypatch.setattr("resume_hooks.cli.question.sys", SimpleNamespace(stdin=terminal, stderr=terminal))
     monkeypatch.setattr("resume_hooks.cli.question.ask", lambda *_, **__: 1)
     assert meant(arguments, AmbiguousLocator("parser", ROWS)) == again
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -45,16 +44,6 @@ def test_tag_and_clear(path: Path, cli: Cli, document: Document) -> None:
     assert b"Its tag is none already" in cli("rename", SESSION, "--no-tag").stdout
 
 
-@pytest.mark.parametrize("words", [("New",), ("--tag", "new")])
-def test_a_dry_run_writes_nothing(path: Path, cli: Cli, document: Document, words: tuple[str, ...]) -> None:
-    """It shows the same."""
-    before = path.read_bytes()
-    data = document("rename", SESSION, *words, "--dry-run")["data"]
-    assert (data["new"], data["written"]) == (words[-1], False)
-    assert b"Nothing was written." in cli("rename", SESSION, *words, "--dry-run").stdout
-    assert path.read_bytes() == before
-
-
 def test_a_taken_title(path: Path, config_home: ConfigHome, cli: Cli, document: Document) -> None:
     """Refused with 1, naming who has it; ``--force`` gives it."""
     write_session(config_home.project(), OTHER, [*conversation(1, session_id=OTHER), custom_title("Mine", OTHER)])
@@ -63,38 +52,6 @@ def test_a_taken_title(path: Path, config_home: ConfigHome, cli: Cli, document: 
     assert OTHER in error["message"]
     assert document("rename", SESSION, "Mine", "--force")["data"]["written"]
     assert cli("info", "Mine").returncode == 2
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("rename",),
-        ("rename", SESSION),
-        ("rename", SESSION, ""),
-        ("rename", SESSION, "x" * 201),
-        ("rename", SESSION, "latest"),
-        ("rename", SESSION, SESSION),
-        ("rename", "", "x"),
-        ("rename", SESSION, "--", "-x"),
-        ("rename", SESSION, "x", "y"),
-        ("rename", SESSION, os.fsdecode(b"\xff\xfe")),
-        ("rename", SESSION, "--tag"),
-        ("rename", SESSION, "--tag", ""),
-        ("rename", SESSION, "--tag", "x", "--no-tag"),
-        ("rename", SESSION, "x", "--tag", "x"),
-        ("rename", SESSION, "--tag", "\u200b"),
-        ("rename", "--tag", "x"),
-    ],
-)
-def test_what_means_nothing_is_a_usage_error(path: Path, cli: Cli, words: tuple[str, ...]) -> None:
-    """Two sentences at most, 2, and the file as it was."""
-    before = path.read_bytes()
-    done = cli(*words)
-    assert done.returncode == 2
-    assert done.stdout == b""
-    assert done.stderr.startswith(b"resume-hooks: ")
-    assert len(done.stderr.splitlines()) == 2
-    assert path.read_bytes() == before
 
 
 def test_a_live_session_is_noted(config_home: ConfigHome, cli: Cli) -> None:

@@ -146,22 +146,6 @@ def test_a_hostile_title_reaches_no_shell(config_home: ConfigHome, cli: Cli, pro
     assert os.listdir(folder) == []
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("--fork", "--way", "trim"),
-        ("--copy", "--print"),
-        ("--json", "--fork"),
-        ("--json", "--print"),
-        ("--way", "nonsense"),
-        ("--all",),
-    ],
-)
-def test_options_that_mean_nothing_together(cli: Cli, parent: str, words: tuple[str, ...]) -> None:
-    """A usage error, before anything is made; --all is for a terminal."""
-    assert cli("resume", SESSION, *words).returncode == 2
-
-
 def test_a_folder_that_became_a_link(config_home: ConfigHome, cli: Cli, project: str) -> None:
     """It is there, but clients look for sessions under the name of what it leads to: the child goes there."""
     old = f"{config_home.root}/old"

@@ -77,35 +77,6 @@ def test_the_receipt_for_people(cli: Cli, parent: Path, words: tuple[str, ...]) 
         assert part in text
 
 
-@pytest.mark.parametrize("words", VERBS)
-def test_a_dry_run_writes_nothing(
-    config_home: ConfigHome, cli: Cli, document: Document, parent: Path, words: tuple[str, ...]
-) -> None:
-    """The whole home is as it was, to the byte and the time."""
-
-    def home() -> dict[Path, tuple[int, bytes]]:
-        return {
-            path: (path.lstat().st_mtime_ns, path.read_bytes() if path.is_file() else b"")
-            for path in config_home.root.rglob("*")
-        }
-
-    before = home()
-    verb, *options = words
-    data = document(verb, SESSION, *options, "--dry-run")["data"]
-    assert (data["written"], data["checks"]) == (False, [])
-    text = cli(*words, SESSION, "--dry-run", "--start").stdout.decode()
-    assert "would write" in text
-    assert "nothing was written" in text
-    assert home() == before
-
-
-def test_warnings_go_to_stderr(cli: Cli, parent: Path, tmp_path: Path) -> None:
-    """Text on stdout stays what was asked for."""
-    done = cli("handoff", SESSION, "--output-dir", str(tmp_path))
-    assert done.stderr.startswith(b"note: ")
-    assert b"note: " not in done.stdout
-
-
 def test_a_quick_rollover_asks_nobody(document: Document, parent: Path) -> None:
     """What belongs to a summary means nothing beside it."""
     for option in (["--with-summary"], ["-p", "x"], ["--model", "haiku"], ["--timeout", "9"]):
@@ -127,34 +98,21 @@ def test_start_runs_the_client_on_the_child(
 
 
 @pytest.mark.parametrize("words", VERBS)
-def test_start_without_a_client_makes_nothing(document: Document, parent: Path, words: tuple[str, ...]) -> None:
-    """What can't be finished isn't begun."""
-    verb, *options = words
-    error = document(verb, SESSION, *options, "--start", code=1)["error"]
-    assert "claude is not on PATH" in error["message"]
-    assert children(parent) == []
-
-
-def test_start_in_a_folder_that_is_gone_makes_nothing(
-    config_home: ConfigHome, document: Document, parent: Path
+def test_what_could_not_be_started_is_not_made(
+    config_home: ConfigHome, document: Document, parent: Path, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
-    """The client can only be started where the session's folder is."""
-    path = a_client(config_home)
-    (config_home.root / "proj").rmdir()
-    error = document("handoff", SESSION, "--start", code=1, environ={"PATH": path})["error"]
-    assert "is gone" in error["message"]
-    assert children(parent) == []
+    """No client, a child elsewhere, which can't be resumed by its id, or a folder that is gone."""
 
+    def refused(*more: str, code: int = 1, environ: dict[str, str] | None = None) -> str:
+        return str(document(*words, SESSION, "--start", *more, code=code, environ=environ)["error"]["message"])
 
-def test_start_of_a_child_that_the_client_cannot_find_makes_nothing(
-    config_home: ConfigHome, document: Document, parent: Path, tmp_path: Path
-) -> None:
-    """A child written elsewhere can't be resumed by its id."""
-    words = ("handoff", SESSION, "--start", "--output-dir", str(tmp_path / "out"))
+    assert "claude is not on PATH" in refused()
+    environ = {"PATH": a_client(config_home)}
     (tmp_path / "out").mkdir()
-    error = document(*words, code=2, environ={"PATH": a_client(config_home)})["error"]
-    assert error["code"] == "usage"
-    assert list((tmp_path / "out").iterdir()) == []
+    assert "another folder" in refused("--output-dir", str(tmp_path / "out"), code=2, environ=environ)
+    (config_home.root / "proj").rmdir()
+    assert "is gone" in refused(environ=environ)
+    assert [*children(parent), *(tmp_path / "out").iterdir()] == []
 
 
 GOOD = (
@@ -173,8 +131,8 @@ def opening_of(file: str) -> str:
     return str(row["message"]["content"])
 
 
-def test_the_receipt(config_home: ConfigHome, document: Document, parent: Path) -> None:
-    """The child, who wrote its summary and what that took; the model was told what the user wants of it."""
+def test_the_receipt(config_home: ConfigHome, cli: Cli, document: Document, parent: Path) -> None:
+    """The child, who wrote its summary and what that took, in a line; the model was told what the user wants of it."""
     made = stand_in(config_home.root, GOOD)
     found = document("rollover", SESSION, "-p", "focus on tabs", environ=environ_of(made))
     data = found["data"]
@@ -198,11 +156,7 @@ def test_the_receipt(config_home: ConfigHome, document: Document, parent: Path) 
         assert part in opening
     (call,) = made.calls()
     assert "focus on tabs" in call["text"]
-
-
-def test_the_receipt_with_a_summary(config_home: ConfigHome, cli: Cli, parent: Path) -> None:
-    """One line on the summary among the others."""
-    done = cli("rollover", SESSION, environ=environ_of(stand_in(config_home.root, GOOD)))
+    done = cli("rollover", SESSION, environ=environ_of(made))
     assert done.stderr == b""
     text = done.stdout.decode()
     assert "by haiku-of-the-day · 1 call, 1,200 tokens read, 50 written, " in text
@@ -269,7 +223,7 @@ def test_start_runs_the_client_on_a_child_with_a_summary(config_home: ConfigHome
     """The same program is asked first, and started then."""
     body = f"print('started', sys.argv[1:]) if '--resume' in sys.argv else {GOOD}"
     done = cli("rollover", SESSION, "--start", environ=environ_of(stand_in(config_home.root, body)))
-    (child,) = (path for path in parent.parent.iterdir() if path != parent)
+    (child,) = children(parent)
     assert done.stdout.decode().strip().split("\n")[-1] == f"started ['--resume', '{child.stem}']"
 
 
@@ -286,7 +240,7 @@ def test_ctrl_c_leaves_the_digest_and_says_so(config_home: ConfigHome, parent: P
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
-    (child,) = (path for path in parent.parent.iterdir() if path != parent)
+    (child,) = children(parent)
     assert (process.returncode, out) == (130, b"")
     assert err.decode().strip() == f"Interrupted: the digest alone is in the new session. /resume {child.stem}"
     assert not os.path.exists(made.calls()[0]["folder"])

@@ -129,30 +129,6 @@ def test_nothing_found(cli: Cli, document: Document, home: ConfigHome) -> None:
     assert b"searched: --all looks in every project." in cli("search", "redis", "--project", "/nowhere").stdout
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--nope", "x"], "No such option: --nope"),
-        (["x", "--nope=1"], "No such option: --nope"),
-        ([], "No words to search for"),
-        (["-h"], "Only what must not be there was given"),
-        (["!?"], "'!?' holds no word"),
-        (["x", "--since", "soon"], "'soon' is not a date or a time"),
-        (["x", "--all", "--lineage", "."], "--lineage and --all exclude each other"),
-        (["x", "--or", "-y"], "Only what must not be there was given"),
-        (["x", "--or", ""], "No words to search for"),
-        (["x", "--limit", "0"], "0 is not in the range"),
-        (["x", "--role", "nobody"], "'nobody' is not one of"),
-    ],
-)
-def test_usage(cli: Cli, home: ConfigHome, words: list[str], message: str) -> None:
-    """A sentence and exit code 2; ``-h`` is a word that must not be there, as ``-word`` is."""
-    done = cli("search", *words)
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert message in done.stderr.decode()
-    assert json.loads(cli("search", *words, "--json").stdout)["error"]["code"] == "usage"
-
-
 @pytest.mark.parametrize("when", ["9999y", "0001-01-01", "9999-12-31", "12h", "2026-01-31T09:30:00+02:00", "6m"])
 def test_dates_at_either_end(document: Document, home: ConfigHome, when: str) -> None:
     """Whatever a calendar holds is a date."""

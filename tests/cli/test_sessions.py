@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.system.columns import width
+from resume_hooks.system.text import width
 from tests.builders import CWD, ConfigHome, Record, conversation, custom_title, session_id, user, write_session
 from tests.cli.conftest import Cli, Document
 
@@ -139,21 +139,3 @@ def test_other_folders_are_named(config_home: ConfigHome, cli: Cli) -> None:
     assert row.endswith("in work")
     (_, row) = lines(cli, "--project", "~/work")
     assert row.endswith("main")
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("--all", "--project", "/x"), "--all and --project exclude each other"),
-        (("--limit", "-1"), "-1 is not in the range"),
-        (("--offset", "x"), "'x' is not a valid integer"),
-        (("word",), "unexpected extra argument"),
-        (("--page",), "No such option"),
-    ],
-)
-def test_words_that_do_not_fit(cli: Cli, document: Document, words: tuple[str, ...], said: str) -> None:
-    """One clear sentence, and the exit code of usage."""
-    done = cli("sessions", *words)
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert said in done.stderr.decode()
-    assert document("sessions", *words, code=2)["error"]["code"] == "usage"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.archive.vault import first_use_notice
+from resume_hooks.archive.vault import permission
 from resume_hooks.sessions import held_links
 from resume_hooks.sessions.archived.manifest import archived_ids, find
 from tests.builders import (
@@ -152,7 +152,7 @@ def test_its_question_lies_over_no_answer(tui: Tui, plugin: Path, tmp_path: Path
     """Who types before it can be shown is left alone; the next start asks."""
     soon = Path(write_session(tui.home.project_folder, session_id(3), conversation(2, session_id=session_id(3))))
     age(SOON, soon)
-    note = Path(tui.home.where.state, first_use_notice.ASKED)
+    note = Path(tui.home.where.state, permission.ASKED)
     tui.start(plugin_dir=plugin, extra_env=ENGINE | engine(tmp_path, f"time.sleep(3); {AS_ALWAYS}"))
     tui.submit("/sessions --json")
     tui.type("a draft of mine")

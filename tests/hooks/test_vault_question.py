@@ -14,7 +14,7 @@ from resume_hooks import settings
 from resume_hooks.archive import held
 from resume_hooks.archive.retention.ancestors import archive_ancestors, archive_parents, archive_pending
 from resume_hooks.archive.retention.expiring import archive_expiring
-from resume_hooks.archive.vault import first_use_notice, permission
+from resume_hooks.archive.vault import permission
 from resume_hooks.clock import DAY
 from resume_hooks.hooks import vault_question
 from resume_hooks.sessions import held_links
@@ -31,7 +31,7 @@ SOON, DUE = 25, 31  # days
 @pytest.fixture
 def asking(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
     """A config home in which a client was started that can ask."""
-    path = Path(config_home.where.state, first_use_notice.CAN_ASK)
+    path = Path(config_home.where.state, permission.CAN_ASK)
     path.parent.mkdir(parents=True, mode=0o700)
     path.parent.parent.chmod(0o700)
     path.touch()
@@ -109,7 +109,7 @@ def test_copies_wait_for_five_days(asking: ConfigHome, monkeypatch: pytest.Monke
     monkeypatch.setattr(time, "time", lambda: later)
     assert said(asking) == {}
     assert start(asking) == 1
-    assert "vault off" in first_use_notice.line(asking.where)
+    assert "vault off" in permission.line(asking.where)
 
 
 def test_a_no_lets_go(asking: ConfigHome) -> None:
@@ -130,24 +130,23 @@ def test_it_is_asked_where_that_is_open(asking: ConfigHome, settled: str) -> Non
     question = said(asking)
     assert "up to 20 GB" in question["ask"]
     assert [word for _, word in question["choices"]] == ["vault on", "vault off", "later"]
-    os.unlink(os.path.join(asking.where.state, first_use_notice.ASKED))
+    os.unlink(os.path.join(asking.where.state, permission.ASKED))
     if settled == "told":
-        first_use_notice.settle(asking.where)
+        permission.settle(asking.where)
     elif settled == "chosen":
         stored_settings.store("vault", "7G", asking.where)
         assert said(asking, "vault on")["text"].startswith("What Claude Code deletes is archived (vault 7G)"), (
             "answered in another window"
         )
     else:
-        os.unlink(os.path.join(asking.where.state, first_use_notice.CAN_ASK))
+        os.unlink(os.path.join(asking.where.state, permission.CAN_ASK))
     assert said(asking) == {}
     assert start(asking) == (settled != "chosen")
 
 
 def test_an_employer_has_decided(asking: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is kept beyond that, nothing held, and nobody asked."""
-    for module in (permission, first_use_notice):
-        monkeypatch.setattr(module, "managed_days", lambda: ("/etc/x.json", 30))
+    monkeypatch.setattr(permission, "managed_days", lambda: ("/etc/x.json", 30))
     aged(asking, 1, SOON)
     assert start(asking) == 0
     assert said(asking) == {}
@@ -156,8 +155,8 @@ def test_an_employer_has_decided(asking: ConfigHome, monkeypatch: pytest.MonkeyP
 
 def test_the_notice_is_not_said_before_the_answer(asking: ConfigHome) -> None:
     """Neither, which would count as one."""
-    assert first_use_notice.line(asking.where) == ""
-    assert first_use_notice.is_open(asking.where)
+    assert permission.line(asking.where) == ""
+    assert permission.is_open(asking.where)
     said(asking, "vault on")
     assert settings.load(asking.where)["vault"] == ("20G", "file")
-    assert not first_use_notice.is_open(asking.where)
+    assert not permission.is_open(asking.where)

@@ -56,13 +56,6 @@ def write_json(path: Path, value: object) -> None:
     path.write_text(json.dumps(value))
 
 
-def test_every_problem_has_a_remedy(cwd: Path) -> None:
-    """On a machine with nothing set up, whatever is a problem says what to do."""
-    findings = diagnose(str(cwd))
-    assert any(finding.level == "problem" for finding in findings)
-    assert all(finding.remedy for finding in findings if finding.level == "problem")
-
-
 @pytest.mark.parametrize(
     ("said", "level"),
     [
@@ -73,14 +66,10 @@ def test_every_problem_has_a_remedy(cwd: Path) -> None:
     ],
 )
 def test_the_client_s_version(cwd: Path, said: str, level: str) -> None:
-    """A supported client is fine; an old one, or one that says nothing, is a problem."""
+    """A supported client is fine; none, an old one, or one that says nothing, is a problem."""
+    assert "not on PATH" in found(cwd, "client").detail
     fake_client(cwd, said)
     assert found(cwd, "client").level == level
-
-
-def test_no_client(cwd: Path) -> None:
-    """Without claude on PATH doctor says so."""
-    assert "not on PATH" in found(cwd, "client").detail
 
 
 @pytest.mark.parametrize("key", ["disableAllHooks", "allowManagedHooksOnly"])
@@ -274,10 +263,3 @@ def test_noted_bugs_are_told(cwd: Path) -> None:
     assert finding.detail.startswith("2 bugs noted in ")
     assert "doctor --bundle" in finding.remedy
     assert "secret" not in finding.detail
-
-
-def test_every_finding_has_its_code(cwd: Path) -> None:
-    """Of one machine no two are the same."""
-    codes = [finding.code for finding in diagnose(str(cwd))]
-    assert all(codes)
-    assert len(set(codes)) == len(codes)

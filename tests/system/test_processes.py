@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.system import processes, signals
+from resume_hooks.system import processes
+from resume_hooks.system.capture import ending_signals
 from resume_hooks.system.processes import Process, ancestors, client_pid
 from tests.needs import REPO, need
 
@@ -89,7 +90,7 @@ def test_a_cycle_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_signal_is_noted(number: signal.Signals) -> None:
     """Nothing is raised, and the handler of before is back in the end."""
     before = signal.getsignal(number)
-    with signals.noted() as ended:
+    with ending_signals() as ended:
         assert not ended.is_set()
         signal.raise_signal(number)
         assert ended.is_set()
@@ -100,7 +101,7 @@ def test_what_is_ignored_stays_ignored() -> None:
     """As below nohup."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with signals.noted() as ended:
+        with ending_signals() as ended:
             signal.raise_signal(signal.SIGHUP)
         assert not ended.is_set()
     finally:
@@ -112,7 +113,7 @@ def test_another_thread_gets_none() -> None:
     found: list[bool] = []
 
     def work() -> None:
-        with signals.noted() as ended:
+        with ending_signals() as ended:
             found.append(ended.is_set())
 
     thread = threading.Thread(target=work)

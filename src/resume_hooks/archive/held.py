@@ -17,8 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from resume_hooks.archive.vault.first_use_notice import waits
-from resume_hooks.archive.vault.permission import allowed
+from resume_hooks.archive.vault.permission import allowed, waits
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import (

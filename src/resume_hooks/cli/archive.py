@@ -10,16 +10,15 @@ from resume_hooks import clock
 from resume_hooks.archive.held import archive_lost
 from resume_hooks.archive.retention import archive_sessions
 from resume_hooks.archive.retention.archive_sessions import ArchiveOutcome, ArchiveReport
-from resume_hooks.archive.vault import first_use_notice, trash
+from resume_hooks.archive.vault import permission, trash
 from resume_hooks.archive.vault.commit import forget
 from resume_hooks.archive.vault.lookup import find
+from resume_hooks.archive.vault.packs import ArchiveFinding, unreadable, verify
 from resume_hooks.archive.vault.policy import Dropped, went
-from resume_hooks.archive.vault.verify import ArchiveFinding, unreadable, verify
 from resume_hooks.cli.archived import kept_text
 from resume_hooks.cli.child import receipt_text
 from resume_hooks.cli.options import current_folder, located
-from resume_hooks.cli.output import say
-from resume_hooks.cli.progress import at_work
+from resume_hooks.cli.output import at_work, say
 from resume_hooks.cli.verbs.archives import ArchiveOptions
 from resume_hooks.errors import CheckFailed, UsageError, WriteFailed
 from resume_hooks.paths import Where
@@ -35,8 +34,6 @@ NOTHING: dict[str, Any] = {
     "archived": [], "vault": [], "findings": [], "verified": 0, "unhashed": 0, "dropped": [], "slim": None,
     "written": False,
 }  # fmt: skip
-
-
 _SAID = {"kept": "archived"}
 """Results in words, where those are not theirs."""
 
@@ -92,7 +89,7 @@ def _archive(sessions: Sequence[SessionFile], options: ArchiveOptions) -> int:
         "dropped": done.dropped,
         "written": any(each.result in {"kept", "renewed"} for each in done.outcomes),
     }
-    told = first_use_notice.line(options.where, current_folder()) if data["written"] else ""
+    told = permission.line(options.where, current_folder()) if data["written"] else ""
     failed = [each for each in done.outcomes if each.result == "failed"]
     notes = [each.sentence for each in done.dropped] + [_failure(each) for each in failed]
     options.emit(data, lambda: _told(done), [*([told] if told else []), *notes])
@@ -188,8 +185,7 @@ def _verify(kept: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
 
         for each in (*kept, *packed):
             findings += verify(each, read)
-    data = NOTHING | {"findings": findings, "verified": done, "unhashed": 0}
-    data["vault"] = kept
+    data = NOTHING | {"findings": findings, "verified": done, "vault": kept}
 
     def text() -> str:
         said = [f"{finding.session_id}: {finding.message}" for finding in findings]

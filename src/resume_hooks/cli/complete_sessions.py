@@ -5,6 +5,7 @@ A title, which anybody may have written, is only ever shown: what is put on the 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import time
@@ -16,7 +17,6 @@ from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, canonical
 from resume_hooks.search import listing
 from resume_hooks.sessions.record_references import SHORT
-from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.git_worktrees import project_at
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -35,14 +35,12 @@ class Bash(BashComplete):
         """The items, a line each."""
         items = self.get_completions(*self.get_completion_args())
         several = len(items) > 1
-        return "\n".join(
-            f"{item.type},{item.value}  {item.help}" if several and _is_session(item) else self.format_completion(item)
-            for item in items
-        )
-
-
-def _is_session(item: CompletionItem[str]) -> bool:
-    return bool(item.help) and len(item.value) >= SHORT and set(item.value) <= set("0123456789abcdef-")
+        lines = []
+        for item in items:
+            is_session = item.help and len(item.value) >= SHORT and set(item.value) <= set("0123456789abcdef-")
+            titled = f"{item.type},{item.value}  {item.help}"
+            lines.append(titled if several and is_session else self.format_completion(item))
+        return "\n".join(lines)
 
 
 def register() -> None:
@@ -68,18 +66,13 @@ def _found(beginning: str) -> Iterator[CompletionItem[str]]:
     until, offered = time.monotonic() + PATIENCE, 0
     for session in listing.candidates(project, Where()):
         named = session.session_id.startswith(beginning)
-        title = _title(session) if time.monotonic() < until else ""
+        title = ""
+        with contextlib.suppress(ResumeHooksError):
+            if time.monotonic() < until and (glance := HeadTail(session.path)).is_listed:
+                title = " ".join(_MEANING.sub(" ", plain_line(glance.title)).split())[:LONGEST].rstrip()
         if named or (len(beginning) >= LEAST and beginning in title.lower()):
             size = SHORT if len(beginning) <= SHORT else len(session.session_id)
             yield CompletionItem(session.session_id[:size], help=title or "a session")
             offered += 1
         if offered == MOST:
             return
-
-
-def _title(session: SessionFile) -> str:
-    try:
-        glance = HeadTail(session.path)
-    except ResumeHooksError:
-        return ""
-    return " ".join(_MEANING.sub(" ", plain_line(glance.title)).split())[:LONGEST].rstrip() if glance.is_listed else ""

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import click
 import orjson
 
 from resume_hooks.cli.options import current_folder
-from resume_hooks.cli.output import table
+from resume_hooks.cli.output import at_work, table
 from resume_hooks.cli.verbs.upkeep import DoctorOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.errors import UsageError
 from resume_hooks.maintenance.doctor import Finding, diagnose
-from resume_hooks.paths import Where
 from resume_hooks.search.index.status import Status, status_of
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.storage import project_files
@@ -33,14 +31,24 @@ def doctor(options: DoctorOptions) -> int:
         _look_after_index(options)
         return 0
     findings = diagnose(current_folder())
-    report = _report(findings) if options.bundle else None
-    written = _written(options.output, report) if options.output is not None else ""
+    report = None
+    if options.bundle:
+        # As below.
+        from resume_hooks.maintenance import bug_report
+
+        report = bug_report.report(findings, current_folder(), options.where)
+    printed = orjson.dumps(report, option=orjson.OPT_INDENT_2)
+    written = "" if options.output is None else os.path.abspath(options.output)
+    if written:
+        if project_files.state_of(written) is not None:
+            raise UsageError(f"There is a file {written} already", "Name another one.")
+        project_files.write(written, printed + b"\n", None, mode=0o600)
     data = {"findings": findings, "report": report, "file": written, "index": None}
 
     def text() -> str:
         if written:
             return f"Written: {written}\nLook through it before you send it to somebody."
-        return _pretty(report).decode() if options.bundle else _render(findings)
+        return printed.decode() if options.bundle else _render(findings)
 
     options.emit(data, text)
     return int(not options.bundle and any(finding.level == "problem" for finding in findings))
@@ -48,7 +56,6 @@ def doctor(options: DoctorOptions) -> int:
 
 def _look_after_index(options: DoctorOptions) -> None:
     # A look at the installation does without.
-    from resume_hooks.cli.progress import at_work
     from resume_hooks.search.index.connect import opened_index
 
     read, notes = 0, []
@@ -74,25 +81,6 @@ def _index_text(status: Status, read: int) -> str:
         ("size", f"{size_text(status.size)}{share}"),
     ]
     return table([*rows, *([("read now", size_text(read))] if read else [])])
-
-
-def _report(findings: list[Finding]) -> dict[str, Any]:
-    # As above.
-    from resume_hooks.maintenance.bug_report import report
-
-    return report(findings, current_folder(), Where())
-
-
-def _pretty(report: object) -> bytes:
-    return orjson.dumps(report, option=orjson.OPT_INDENT_2)
-
-
-def _written(output: str, report: object) -> str:
-    path = os.path.abspath(output)
-    if project_files.state_of(path) is not None:
-        raise UsageError(f"There is a file {path} already", "Name another one.")
-    project_files.write(path, _pretty(report) + b"\n", None, mode=0o600)
-    return path
 
 
 def _render(findings: list[Finding]) -> str:

@@ -19,7 +19,10 @@ from resume_hooks.sessions.session_files import SessionFile
 
 def fork(options: ForkOptions) -> None:
     """Make the copy."""
-    home = _home(options)
+    options.refuse_together("here", "home", "output_dir")
+    home = current_folder() if options.here else None
+    if options.home is not None:
+        home = os.path.join(current_folder(), os.path.expanduser(options.home))
     require_client(options)
     session, cut = _cut(options)
     decided = agents.fork(
@@ -31,35 +34,22 @@ def fork(options: ForkOptions) -> None:
     answer(options, made, {"cut": cut_there}, lambda: _text(decided, made))
 
 
-def _home(options: ForkOptions) -> str | None:
-    options.refuse_together("here", "home", "output_dir")
-    if options.home is not None:
-        return os.path.join(current_folder(), os.path.expanduser(options.home))
-    return current_folder() if options.here else None
-
-
 def _cut(options: ForkOptions) -> tuple[SessionFile, Truncator | None]:
     """The session and where to cut it, None for nowhere."""
     options.refuse_together("at", "before", "turn", "before_compaction", remedy="A session is cut once.")
     if options.at is not None:
         at = cut_point.parse(options.at)
-        return (
-            (_session_of(at, options), AtRecord(at.record))
-            if isinstance(at, Reference)
-            else (options.located_parent(), at)
-        )
+        if not isinstance(at, Reference):
+            return options.located_parent(), at
+        session = located_parent(at.session, options.where)
+        if options.locator is not None and options.located_parent().original != session.original:
+            raise UsageError(f"--at names another session than '{options.locator}'", "Leave one of them out.")
+        return session, AtRecord(at.record)
     if options.before_compaction:
         return options.located_parent(), BeforeCompaction()
     if options.turn is not None:
         return options.located_parent(), AtTurn(options.turn)
     return options.located_parent(), Before(time_of(options.before)) if options.before is not None else None
-
-
-def _session_of(at: Reference, options: ForkOptions) -> SessionFile:
-    session = located_parent(at.session, options.where)
-    if options.locator is not None and options.located_parent().original != session.original:
-        raise UsageError(f"--at names another session than '{options.locator}'", "Leave one of them out.")
-    return session
 
 
 def _text(decided: ForkPlan, made: Receipt) -> str:

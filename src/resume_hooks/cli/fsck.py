@@ -12,8 +12,9 @@ from resume_hooks.cli.child import receipt_text
 from resume_hooks.cli.verbs.upkeep import FsckOptions
 from resume_hooks.derive.child.write import carry_out
 from resume_hooks.errors import UsageError
-from resume_hooks.maintenance.fsck.agents import examine, repaired
+from resume_hooks.maintenance.fsck.diagnose import examine
 from resume_hooks.maintenance.fsck.findings import SEVERITIES, DefectGroup, DefectReport
+from resume_hooks.maintenance.fsck.repair import repaired
 from resume_hooks.sessions.agents.registry import opened_stores
 from resume_hooks.sessions.session_files import SessionFile, unlistable
 from resume_hooks.system.invocation import typed
@@ -92,13 +93,8 @@ def _repair(options: FsckOptions) -> None:
     done = carry_out(decided.child, options.where, dry_run=options.dry_run)
     lost = list(decided.lost)
     data = _data([report]) | {"repair": done, "lost": lost}
-    options.emit(data, lambda: f"{receipt_text(done)}\n{_lost(lost)}", done.warnings)
-
-
-def _lost(lost: list[str]) -> str:
-    if not lost:
-        return "Everything was kept."
-    return "\n".join(["What could not be kept:", *(f"  {line}" for line in lost)])
+    rows = ["What could not be kept:", *(f"  {line}" for line in lost)] if lost else ["Everything was kept."]
+    options.emit(data, lambda: "\n".join([receipt_text(done), *rows]), done.warnings)
 
 
 def _data(reports: list[DefectReport], hidden: Sequence[str] = ()) -> dict[str, Any]:

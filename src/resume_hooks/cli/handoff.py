@@ -1,12 +1,22 @@
-"""The verbs that make a fresh child: ``handoff``, and ``rollover``, whose summary stands apart."""
+"""The verbs that make a fresh child: ``handoff``, and ``rollover``, whose summary stands apart.
+
+With ``--edit`` the user's editor opens the digest, in a private folder that is removed unless their work would be lost.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
 
 from resume_hooks.cli.child import answer, make, receipt_text, require_client, require_start
-from resume_hooks.cli.editor import edit, require_terminal
 from resume_hooks.cli.verbs.children import HandoffOptions, RolloverOptions
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.draft import Draft
@@ -23,6 +33,7 @@ from resume_hooks.derive.fresh_child import (
     opening_tier,
 )
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
+from resume_hooks.paths import read_regular
 from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest, knowledge
@@ -38,17 +49,20 @@ def handoff(options: HandoffOptions) -> Receipt | None:
     parent = _parent(options)
     if not options.show:
         require_client(options)
-    decided = _plan(parent, _contents(parent, options), options)
+    digest = digest_of(parent, options.where)
+    contents = Contents(digest) if options.new_task is None else Contents(knowledge(digest), new_task=True)
+    decided = _plan(parent, contents, options)
     if options.show:
         _show(decided, options)
         return None
     require_start(options, decided.draft)
     receipt, files = _make_edited(parent, decided, options) if options.edit else _make(decided, options)
+    rows = [*(("document", path) for path in files.documents), *([("ledger", files.ledger)] if files.ledger else [])]
     return answer(
         options,
         receipt._replace(warnings=(*receipt.warnings, *files.warnings)),
         {"documents": files.documents, "ledger": files.ledger or None},
-        lambda: _text(receipt, files),
+        lambda: receipt_text(receipt, rows),
     )
 
 
@@ -77,13 +91,8 @@ def _require_sense(options: HandoffOptions) -> None:
         raise UsageError("--full needs --print", "resume-hooks handoff --print --full")
     if options.show and (options.start or options.edit or of_parts):
         raise UsageError("--print makes nothing", "Leave out --print, or --start, --edit and --out.")
-    if options.edit:
-        require_terminal()
-
-
-def _contents(parent: SessionFile, options: HandoffOptions) -> Contents:
-    digest = digest_of(parent, options.where)
-    return Contents(digest) if options.new_task is None else Contents(knowledge(digest), new_task=True)
+    if options.edit and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("--edit needs a terminal", "Leave --edit out, or run it in a terminal.")
 
 
 def _plan(parent: SessionFile, contents: Contents, options: HandoffOptions, child: Draft | None = None) -> RolloverPlan:
@@ -120,7 +129,7 @@ def _make_edited(parent: SessionFile, first: RolloverPlan, options: HandoffOptio
     """Let the user change what the child is told, then make it. ResumeHooksError where they cancel."""
     file_writer(first, options.where, options)  # refuses before anybody has written a word in vain
     old = first.draft.session_id
-    with edit(digest_to_edit(opening_tier(first.contents.digest, first.draft))) as text:
+    with edited(digest_to_edit(opening_tier(first.contents.digest, first.draft))) as text:
         if edited_text := edited_digest(text):
             # Planned again: meanwhile other children may be made, and the parent may grow.
             child = agents.draft_of(parent, "handoff", options.where, options.output_dir, to=options.to or "")
@@ -138,9 +147,84 @@ def _make(decided: RolloverPlan, options: HandoffOptions) -> Made:
     return receipt, write_files(receipt)
 
 
-def _text(receipt: Receipt, files: FilesBeside) -> str:
-    more = [*(("document", path) for path in files.documents), *([("ledger", files.ledger)] if files.ledger else [])]
-    return receipt_text(receipt, more)
+USUAL = ("vi", "nano")
+NAME = "handoff.md"
+LARGEST = 4 * 1024 * 1024  # bytes that are read of what was saved
+_REMEDY = "Name your editor: EDITOR=nano resume-hooks handoff --edit"
+
+
+@contextlib.contextmanager
+def edited(text: str) -> Iterator[str]:
+    """Yield what the user made of ``text``; kept if the block fails. ResumeHooksError without editor or room."""
+    try:
+        folder = tempfile.mkdtemp(prefix="resume-hooks-")
+    except OSError as error:
+        raise _no_room(error) from error
+    path = os.path.join(folder, NAME)
+    keep = False
+    try:
+        try:
+            with open(path, "w", encoding="utf-8", errors="replace") as stream:
+                stream.write(text)
+        except OSError as error:
+            raise _no_room(error) from error
+        _run(path)
+        try:
+            found = read_regular(path, LARGEST).decode("utf-8-sig", "replace")
+        except FileNotFoundError:
+            found = ""  # removed in the editor: that cancels too
+        except OSError as error:
+            raise ResumeHooksError(f"What you saved can't be read: {error.strerror}; no session was made") from error
+        try:
+            yield found
+        except ResumeHooksError as error:
+            keep = True
+            error.remedy = f"{error.remedy} What you wrote is kept in {path}".strip()
+            raise
+    finally:
+        if not keep:
+            shutil.rmtree(folder, ignore_errors=True)  # with the copies that editors leave beside a file
+
+
+def _no_room(error: OSError) -> ResumeHooksError:
+    return ResumeHooksError(
+        f"The text to edit could not be written: {error.strerror}; no session was made",
+        "Set TMPDIR to a folder that takes files.",
+    )
+
+
+def _run(path: str) -> None:
+    words = _editor()
+    # Ctrl+C is the editor's business, as git has it; what it starts gets the usual answer to it again.
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        status = subprocess.run([*words, path], check=False).returncode
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise ResumeHooksError(
+            f"The editor {words[0]} can't be started: {why}; no session was made", _REMEDY
+        ) from error
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if status:
+        raise ResumeHooksError(f"The editor {words[0]} ended with an error ({status}), so no session was made")
+
+
+def _editor() -> list[str]:
+    for name in ("VISUAL", "EDITOR"):
+        try:
+            words = shlex.split(os.environ.get(name, ""))
+        except ValueError as error:
+            raise ResumeHooksError(f"{name} can't be understood: {error}; no session was made", _REMEDY) from error
+        if words:
+            return words
+    found = next(filter(None, map(shutil.which, USUAL)), None)
+    if found is None:
+        usual = " nor ".join(USUAL)
+        raise ResumeHooksError(
+            f"There is no editor: neither VISUAL nor EDITOR is set, and neither {usual} is there", _REMEDY
+        )
+    return [found]
 
 
 def rollover(options: RolloverOptions) -> Receipt:

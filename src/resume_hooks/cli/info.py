@@ -6,8 +6,7 @@ import os
 from typing import Any
 
 from resume_hooks.cli.options import notes_of
-from resume_hooks.cli.output import table
-from resume_hooks.cli.progress import watched
+from resume_hooks.cli.output import table, watched
 from resume_hooks.cli.verbs.sessions import InfoOptions, RenameOptions
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where

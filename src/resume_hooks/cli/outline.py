@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from resume_hooks.cli.options import current_folder
-from resume_hooks.cli.progress import watched
+from resume_hooks.cli.output import watched
 from resume_hooks.cli.verbs.reading import OutlineOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.reading.outline import Outline, OutlineTurn, outline
@@ -24,19 +24,14 @@ def show_outline(options: OutlineOptions) -> None:
     with watched(session.path, quiet=options.as_json) as watching:
         found = outline(session, watching=watching)
     within = asked.within(found.turn_count) if asked else range(found.turn_count + 1)
-    chosen = [turn for turn in found.turns if turn.number in within and _touches(turn, options.touched)]
+    chosen = [turn for turn in found.turns if turn.number in within]
+    if options.touched is not None:
+        ending = f"/{options.touched.strip().removeprefix('./').strip('/')}"
+        chosen = [turn for turn in chosen if any(f"/{file.strip('/')}".endswith(ending) for file in turn.files)]
     names = names_of(session, options.where)
-    shown = options.max_chars, options.touched
     left = left_of(session.agent)
-    text = functools.partial(outline_text, found, chosen, names, *shown)
+    text = functools.partial(outline_text, found, chosen, names, options.max_chars, options.touched)
     options.emit(_data(session, found, chosen, names), text, [left] if left else [])
-
-
-def _touches(turn: OutlineTurn, path: str | None) -> bool:
-    if path is None:
-        return True
-    wanted = path.strip().removeprefix("./").strip("/")
-    return any(f"/{file.strip('/')}".endswith(f"/{wanted}") for file in turn.files)
 
 
 def _data(session: SessionFile, found: Outline, turns: list[OutlineTurn], names: TranscriptNames) -> With:

@@ -1,20 +1,31 @@
-"""How a verb answers: text for people, in colour and columns, or one checked JSON document for programs."""
+"""How a verb answers: text for people, in colour and columns, or one checked JSON document for programs.
+
+Long work shows a bar meanwhile, on a terminal only.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import orjson
 
 from resume_hooks.errors import OutputFailed
-from resume_hooks.system.columns import fitted, width
 from resume_hooks.system.invocation import as_typed
-from resume_hooks.system.text import encodable_all, plain
+from resume_hooks.system.text import encodable_all, fitted, plain, width
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from resume_hooks.transcripts.lines import Line
+    from resume_hooks.transcripts.nodes import Node
+    from resume_hooks.transcripts.records import Record
+    from resume_hooks.transcripts.transcript import Observer
 
 COMPLETING = "_RESUME_HOOKS_COMPLETE"  # what a shell sets that asks what may follow; click makes its name from ours
 SCHEMA = 1
@@ -124,3 +135,62 @@ def colour_wanted(environ: Mapping[str, str]) -> bool | None:
         return True
     never = environ.get("TERM") == DUMB or environ.get("CLICOLOR") == "0" or environ.get("FORCE_COLOR") == "0"
     return False if never else None
+
+
+LONG = 32 * 1024 * 1024  # bytes to be read from which on somebody waits
+DRAWN = 4 * 1024 * 1024  # bytes of one file between two looks of its bar
+
+
+@contextmanager
+def at_work(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """Yield a function that takes the bytes done and the total; it draws nothing if nobody would see it."""
+    bar = _Bar(what)
+    shown = not quiet and sys.stderr.isatty()
+    try:
+        yield bar.advance if shown else lambda _done, _total: None
+    finally:
+        bar.end()
+
+
+@contextmanager
+def watched(path: str, *, quiet: bool) -> Iterator[list[Observer]]:
+    """Yield observers that show how far the scan of a large file is, if somebody waits; they cost time."""
+    size = os.path.getsize(path) if os.path.isfile(path) else 0
+    if quiet or size < LONG or not sys.stderr.isatty():
+        yield []
+        return
+    with at_work("Reading", quiet=quiet) as advance:
+        next_look = 0
+
+        def reached(line: Line, _record: Record, _node: Node | None) -> None:
+            nonlocal next_look
+            if line.offset >= next_look:
+                next_look = line.offset + DRAWN
+                advance(line.offset, size)
+
+        yield [reached]
+
+
+class _Bar:
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._drawn: tuple[Progress, TaskID] | None = None
+
+    def advance(self, done: int, total: int) -> None:
+        if self._drawn is None:
+            if total < LONG:
+                return
+            # rich takes 50 ms to load, which only long work has to spend.
+            from rich.console import Console
+            from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+            columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+            progress = Progress(*columns, console=Console(stderr=True), transient=True)
+            progress.start()
+            self._drawn = progress, progress.add_task(self._what, total=total)
+        progress, task = self._drawn
+        progress.update(task, completed=done)
+
+    def end(self) -> None:
+        if self._drawn is not None:
+            self._drawn[0].stop()

@@ -14,8 +14,7 @@ import click
 from resume_hooks.cli.output import padded, say
 from resume_hooks.clock import minute
 from resume_hooks.errors import AmbiguousLocator
-from resume_hooks.system.columns import width
-from resume_hooks.system.text import plain_line
+from resume_hooks.system.text import plain_line, width
 
 LONGEST_WORDS = 60  # characters of a locator that are repeated
 ROOM = 24  # columns at least for what is said of an answer
@@ -72,7 +71,8 @@ def meant(arguments: Sequence[str], error: AmbiguousLocator) -> list[str] | None
     """
     places = [place for place, word in enumerate(arguments) if _named_in(word, error.locator)]
     # Of two words that could be the locator, one is something else that was typed, a title or an instruction.
-    if len(places) != 1 or "--json" in arguments or not error.candidates or not _is_watched():
+    watched = sys.stdin.isatty() and sys.stderr.isatty()
+    if len(places) != 1 or "--json" in arguments or not error.candidates or not watched:
         return None
     (place,) = places
     again = list(arguments)
@@ -85,7 +85,10 @@ def picked(error: AmbiguousLocator) -> Mapping[str, object]:
     """Ask which candidate is meant. click.Abort if the user leaves, the error itself if no candidate is left."""
     if not error.candidates:
         raise error
-    answers = [AnswerChoice(str(row["session_id"])[:8], _about(row)) for row in error.candidates]
+    answers = [
+        AnswerChoice(str(row["session_id"])[:8], f"{minute(str(row['ended']))}  {row['title']}")
+        for row in error.candidates
+    ]
     shown = f", the newest {len(answers)}" if error.count > len(answers) else ""
     question = f"'{error.locator[:LONGEST_WORDS]}' fits {error.count} sessions{shown}:"
     return error.candidates[ask(question, answers, err=True)]
@@ -113,11 +116,3 @@ def _named_in(word: str, locator: str) -> bool:
     """Whether a word of the command is a locator, alone, as an option's value, or with a record or sub-agent behind."""
     value = word.partition("=")[2] if word.startswith("--") else word
     return value.strip() == locator or value.lstrip().startswith(tuple(locator + mark for mark in _BEHIND))
-
-
-def _about(row: Mapping[str, object]) -> str:
-    return f"{minute(str(row['ended']))}  {row['title']}"
-
-
-def _is_watched() -> bool:
-    return sys.stdin.isatty() and sys.stderr.isatty()

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import shlex
+import sys
+from collections.abc import Sequence
+from typing import Any
 
-from resume_hooks.cli import records
 from resume_hooks.cli.options import current_folder
-from resume_hooks.cli.progress import watched
+from resume_hooks.cli.output import watched
 from resume_hooks.cli.verbs.reading import PAGE, ReadOptions
 from resume_hooks.cli.with_fields import With
-from resume_hooks.derive.originals import OriginalRecord, look_up
-from resume_hooks.errors import UsageError
-from resume_hooks.reading.passages import PassageFile, around, page, passage
-from resume_hooks.reading.render import render
-from resume_hooks.reading.selections import TurnReader
+from resume_hooks.clock import minute
+from resume_hooks.derive.originals import OriginalRecord, is_marked, look_up
+from resume_hooks.errors import OutputFailed, ResumeHooksError, UsageError
+from resume_hooks.paths import Where
+from resume_hooks.reading.char_budget import Gap, TextPiece, fit, fit_ends, shares
+from resume_hooks.reading.outline_text import marker, span_text
+from resume_hooks.reading.passages import Passage, PassageFile, around, page, passage, whole_command
+from resume_hooks.reading.render import Rendering, render
+from resume_hooks.reading.selections import ShellCall, TurnReader
 from resume_hooks.sessions.agents.registry import left_of, name_at
+from resume_hooks.sessions.agents.registry import original as place_of_original
 from resume_hooks.sessions.locate import names_subagent, resolve_transcript
 from resume_hooks.sessions.record_references import (
     EXAMPLE,
@@ -31,6 +38,8 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import subagent_name, title_of
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted, one_line, plain_line
+from resume_hooks.transcripts.head_tail import TITLE_LENGTH
+from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.turns import Turns
 from resume_hooks.transcripts.turns import parse as parse_turns
 
@@ -53,9 +62,9 @@ def read(options: ReadOptions) -> None:
             )
         _around(_look_up(options), int(before), options)
     elif options.raw:
-        records.print_raw(_look_up(options).original)
+        _print_raw(_look_up(options).original)
     else:
-        records.print_record(_look_up(options), options)
+        _print_record(_look_up(options), options)
 
 
 def _refuse_together(options: ReadOptions) -> None:
@@ -105,17 +114,17 @@ def _turns(session: SessionFile, options: ReadOptions) -> None:
     reader, turns = _reader(session, options), _turns_of(options)
     names = names_of(session, options.where)
     passages = reader.passages(reader.chosen(turns, failed=options.errors), names)
-    shown = records.passage_rows(passages, names, options.max_chars)
+    shown = passage_rows(passages, names, options.max_chars)
     if options.errors:
         calls = [reader.calling(one.entry.record() or {}) for one in passages]
         numbered = [[f"{names.full}:{number}" for number in numbers] for numbers in calls]
         shown = [With(row, {"calls": found}) for row, found in zip(shown, numbered, strict=True)]
-    gap = records.errors_gap if options.errors else records.records_gap
+    gap = errors_gap if options.errors else records_gap
     what = _what(turns, reader.turns, "error" if options.errors else "", len(passages))
     about = _about(session, names, what)
     options.emit(
-        records.passages_data(session, shown, reader.turns),
-        lambda: records.passages_text(about, passages, names, options.max_chars, gap(passages, names)),
+        {**_session(session), "turn_count": reader.turns, "records": shown},
+        lambda: passages_text(about, passages, names, options.max_chars, gap(passages, names)),
     )
 
 
@@ -124,9 +133,20 @@ def _commands(session: SessionFile, options: ReadOptions) -> None:
     names = names_of(session, options.where)
     found = reader.commands(turns)
     about = _about(session, names, _what(turns, reader.turns, "command", len(found)))
+    rows = [
+        With(
+            one,
+            {
+                "reference": f"{names.full}:{one.number}",
+                "result": f"{names.full}:{one.answer}" if one.answer >= 0 else None,
+                "exit_code": one.code,
+            },
+        )
+        for one in found
+    ]
     options.emit(
-        records.commands_data(reader, found, names),
-        lambda: records.commands_text(about, found, names, options.max_chars),
+        {**_session(session), "turn_count": reader.turns, "commands": rows},
+        lambda: commands_text(about, found, names, options.max_chars),
     )
 
 
@@ -144,7 +164,7 @@ def _page(session: SessionFile, options: ReadOptions) -> None:
     entries = RecordLines(session.path, session.session_id)
     place = None if options.before is None else _place_of(options.before, names, entries)
     found = page(entries, names, place, options.limit or PAGE)
-    rows = records.passage_rows(found.passages, names, options.max_chars)
+    rows = passage_rows(found.passages, names, options.max_chars)
     data = {
         "events": [With(row, {"id": row.fields["reference"]}) for row in rows],
         "firstId": rows[0].fields["reference"] if rows else None,
@@ -156,8 +176,8 @@ def _page(session: SessionFile, options: ReadOptions) -> None:
         f"earlier: {typed(f'read {names.word} --page --before {first}')}" if found.more else "from the first record on"
     )
     about = _about(session, names, f"{counted(len(rows), 'record')}, {earlier}")
-    gap = records.records_gap(found.passages, names)
-    options.emit(data, lambda: records.passages_text(about, found.passages, names, options.max_chars, gap))
+    gap = records_gap(found.passages, names)
+    options.emit(data, lambda: passages_text(about, found.passages, names, options.max_chars, gap))
 
 
 def _place_of(before: str, names: TranscriptNames, entries: RecordLines) -> RecordLine:
@@ -173,7 +193,7 @@ def _place_of(before: str, names: TranscriptNames, entries: RecordLines) -> Reco
 
 def _around(found: OriginalRecord, before: int, options: ReadOptions) -> None:
     """A record, of trimmed content the original, between those that stand around it in its own file."""
-    asked, record = found.asked, records.record_in(found.original)
+    asked, record = found.asked, record_in(found.original)
     session = SessionFile(asked.session_id, asked.file, 0, 0, name_at(asked.file, options.where))
     names = names_of(session, options.where)
     earlier, later = around(RecordLines(asked.file, asked.session_id), names, asked, before, options.after or 0)
@@ -183,10 +203,10 @@ def _around(found: OriginalRecord, before: int, options: ReadOptions) -> None:
     middle = middle._replace(shown=shown, text=shown.text, voice=True, speaker=f"{middle.speaker}{original}")
     passages = [*earlier, middle, *later]
     about = _about(session, names, f"around {names.reference(asked.number)}")
-    gap = records.records_gap(passages, names)
+    gap = records_gap(passages, names)
     options.emit(
-        records.passages_data(session, records.passage_rows(passages, names, options.max_chars), None),
-        lambda: records.passages_text(about, passages, names, options.max_chars, gap),
+        {**_session(session), "turn_count": None, "records": passage_rows(passages, names, options.max_chars)},
+        lambda: passages_text(about, passages, names, options.max_chars, gap),
     )
 
 
@@ -200,3 +220,178 @@ def _what(turns: Turns | None, count: int, kind: str, found: int) -> str:
 def _about(session: SessionFile, names: TranscriptNames, what: str) -> str:
     left = " · prompts only" if left_of(session.agent) else ""
     return f"{one_line(title_of(session.path), 60)} · {one_line(names.short, 60)}{left} · {what}"
+
+
+COMMAND_WIDTHS = (400, 200, 100, 60)  # characters of a command; the first width at which all of them fit is taken
+
+
+def passages_text(about: str, passages: Sequence[Passage], names: TranscriptNames, limit: int, gap: Gap) -> str:
+    """Passages in at most ``limit`` characters with the last line feed; ``about`` says what they are."""
+    runs: list[list[Passage]] = []  # one by one, but what the client added in a row together
+    for one in passages:
+        if one.added and runs and runs[-1][0].added and runs[-1][0].turn == one.turn:
+            runs[-1].append(one)
+        else:
+            runs.append([one])
+    pieces = [
+        _added(run, names)
+        if run[0].added
+        else run[0].piece(names, limit, with_turn=before is None or before.turn != run[0].turn)
+        for before, run in zip([None, *(run[-1] for run in runs)], runs, strict=False)
+    ]
+
+    def gap_of_runs(first: int, last: int) -> str:
+        start = sum(len(run) for run in runs[:first])
+        return gap(start, start + sum(len(run) for run in runs[first : last + 1]) - 1)
+
+    return fit(marker("read", about), pieces, limit, gap_of_runs)
+
+
+def _added(run: Sequence[Passage], names: TranscriptNames) -> TextPiece:
+    reference = names.reference(run[0].entry.word)
+    kinds = ", ".join(dict.fromkeys(one.speaker.removeprefix("attachment ") for one in run))
+    size = sum(one.characters for one in run)
+    last = f" to {run[-1].entry.word}" if len(run) > 1 else ""
+    words = one_line(plain_line(f"added by the client: {kinds}"), 160)
+    command = whole_command(reference, run[0].characters)
+    return TextPiece(f"{reference}{last} · {words} · {counted(size, 'character')}: {command}", "", command, voice=False)
+
+
+def records_gap(passages: Sequence[Passage], names: TranscriptNames) -> Gap:
+    """What a gap says: whole turns are got by their numbers, records by the first of them."""
+
+    def gap(first: int, last: int) -> str:
+        count = last - first + 1
+        starts = first == 0 or passages[first - 1].turn != passages[first].turn
+        ends = last + 1 == len(passages) or passages[last + 1].turn != passages[last].turn
+        if starts and ends and passages[first].turn >= 0 and passages[first].turn != passages[last].turn:
+            span = span_text(passages[first].turn, passages[last].turn)
+            return f"… {count:,} records left out, turns {span}: {typed(f'read {names.word} --turns {span}')}"
+        reference = names.reference(passages[first].entry.word)
+        more = sum(not one.added for one in passages[first + 1 : last + 1])
+        after = f" --after {more}" if more else ""
+        return f"… {counted(count, 'record')} left out: {typed(f'read {reference}{after}')}"
+
+    return gap
+
+
+def errors_gap(passages: Sequence[Passage], names: TranscriptNames) -> Gap:
+    """What a gap among errors says."""
+
+    def gap(first: int, last: int) -> str:
+        span = span_text(passages[first].turn, passages[last].turn)
+        command = typed(f"read {names.word} --errors --turns {span}")
+        return f"… {counted(last - first + 1, 'error')} left out: {command}"
+
+    return gap
+
+
+def passage_rows(passages: Sequence[Passage], names: TranscriptNames, limit: int) -> list[With]:
+    """Passages in their documented form; their texts are ``limit`` characters in all at most, 0 for no limit."""
+    sizes = [len(one.text) for one in passages]
+    rooms = shares(sizes, [1] * len(sizes), limit) if limit else sizes
+    return [
+        With(one, {"reference": f"{names.full}:{one.word}", "calls": [], "text": one.text[:room]})
+        for one, room in zip(passages, rooms, strict=True)
+    ]
+
+
+def commands_text(about: str, commands: Sequence[ShellCall], names: TranscriptNames, limit: int) -> str:
+    """A line a command; too many are shortened first, and then the ones in the middle are left out."""
+    lines: list[str] = []
+    for width in COMMAND_WIDTHS:
+        lines = [_command(one, names, width) for one in commands]
+        if not limit or sum(len(line) + 1 for line in lines) < limit - 300:
+            break
+
+    def gap(first: int, last: int) -> str:
+        span = span_text(commands[first].turn, commands[last].turn)
+        command = typed(f"read {names.word} --commands --turns {span} --max-chars 0")
+        return f"… {counted(last - first + 1, 'command')} left out: {command}"
+
+    return fit_ends(marker("read", about), lines, limit, gap)
+
+
+def _command(one: ShellCall, names: TranscriptNames, width: int) -> str:
+    state = f"{one.state}, exit code {one.code}" if one.code is not None else one.state
+    words = one_line(plain_line(one.command), width)
+    # The answer tells what a command said; its call is a line or so above it.
+    reference = names.reference(one.answer if one.answer >= 0 else one.number)
+    return " · ".join([reference, f"turn {one.turn}", minute(one.timestamp)[5:], state, words])
+
+
+def _session(session: SessionFile) -> dict[str, Any]:
+    file = place_of_original(session.path, Where())
+    return {"session_id": session.session_id, "session_file": file, "title": title_of(session.path)}
+
+
+PARTLY = "part of this record was trimmed before, and that original is gone"
+
+
+def _print_record(found: OriginalRecord, options: ReadOptions) -> None:
+    limit, skip = options.max_chars, options.skip
+    record = record_in(found.original)
+    shown = render(record, found.original)
+    rest = shown.text[skip:]
+    kept = rest[:limit] if limit else rest
+    data = _data(found, shown, kept, record)
+    whole, end = len(shown.text), skip + len(kept)
+    notice = [PARTLY] if is_marked(record) else []
+    if len(kept) < whole:
+        on = f"--skip {end} continues, " if end < whole else ""
+        left = f"{whole - len(kept):,} of {counted(whole, 'character')} left out"
+        notice.insert(0, f"{left}; {on}--max-chars 0 prints all")
+    options.emit(data, lambda: _text(found, shown, data, notice), notice if options.as_json else ())
+
+
+def record_in(entry: RecordLine) -> Record:
+    """The record in a line. ResumeHooksError where it holds none."""
+    record = entry.record()
+    if record is None:
+        raise ResumeHooksError(f"Line {entry.number} of {entry.file} holds no record", "See --raw.")
+    return record
+
+
+def _print_raw(entry: RecordLine) -> None:
+    line = entry.raw()
+    try:
+        sys.stdout.buffer.write(line)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputFailed(f"The record could not be printed: {error.strerror}") from error
+
+
+def _data(found: OriginalRecord, shown: Rendering, text: str, record: Record) -> dict[str, Any]:
+    original = found.original
+    return {
+        "reference": original.reference,
+        "session_id": original.session_id,
+        "session_file": place_of_original(original.file, Where()),
+        "record": original.number,
+        "uuid": string(record, "uuid"),
+        "kind": shown.kind,
+        "role": shown.role,
+        "timestamp": string(record, "timestamp"),
+        "tool": shown.tool,
+        "truncated": found.asked != original,
+        "characters": len(shown.text),
+        "text": text,
+    }
+
+
+def _text(found: OriginalRecord, shown: Rendering, data: dict[str, Any], notice: list[str]) -> str:
+    """The marker, a line on where the record stands, whose it is, when, and of which tool; then what it says."""
+    original = found.original
+    facts = (
+        title_of(original.file),
+        shortened(original.reference),
+        " ".join(dict.fromkeys(word for word in (shown.role, shown.kind) if word)),
+        minute(data["timestamp"]),
+        f"{shown.tool} {shown.target}".strip(),
+        f"original of {shortened(found.asked.reference)}" if found.asked != original else "",
+    )
+    heading = " · ".join(one_line(plain_line(fact), TITLE_LENGTH) for fact in facts if fact)
+    first = marker("read", shortened(original.reference))
+    return "\n".join([first, heading, "", data["text"], *(f"\n[{sentence}]" for sentence in notice)])

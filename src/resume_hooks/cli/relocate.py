@@ -60,7 +60,8 @@ def find_loss(session: SessionFile, where: Where) -> Lost | None:
     if is_archived_copy(session.path, where):
         return Lost("Its file is gone from the client's folders; the vault has the only copy.", (), kept=True)
     folder = home_folder(HeadTail(session.path), where)
-    if not is_known(session, where) and not start_of(session.session_id, session.path, folder, where).config:
+    begun = start_of(session.session_id, session.path, folder, where)
+    if not is_known(session, where) and not begun.config:
         why = f"{session.path} lies outside of the client's folders, where claude --resume does not find it."
         homes = [folder] if os.path.isdir(folder) else []
         return Lost(why, (*(MovedFolder(canonical(home)) for home in homes), _here()))
@@ -69,7 +70,8 @@ def find_loss(session: SessionFile, where: Where) -> Lost | None:
         again = f" As a worktree it can be made anew: {anew}" if anew else ""
         why = f"{folder} is gone, the folder that this session is at home in.{again}"
         return Lost(why, _homes(session, folder, where))
-    if _is_looked_for(session, folder, where):
+    name = os.path.basename(os.path.dirname(os.path.abspath(session.path)))
+    if name in project_names(folder, Where(environment(begun, where))):
         return None
     real, kept = canonical(folder), os.path.dirname(session.path)
     whither = f"{folder} leads to {real} today" if real != folder else f"This session is at home in {folder}"
@@ -108,7 +110,13 @@ def rehome(session: SessionFile, found: Lost, where: Where) -> SessionFile:
     """
     say(found.why)
     here = _here().folder
-    choices = [AnswerChoice(place.folder, place.why or _told(place, here)) for place in found.homes]
+    choices = [
+        AnswerChoice(
+            place.folder,
+            place.why or ("the current folder" if place.folder == here else "the folder that it leads to"),
+        )
+        for place in found.homes
+    ]
     chosen = found.homes[ask(COPY, choices)]
     receipt = write(fork.plan(session, where, home=chosen.folder), where)
     tell(receipt)
@@ -116,12 +124,6 @@ def rehome(session: SessionFile, found: Lost, where: Where) -> SessionFile:
         if note := told(home_folder(HeadTail(session.path), where), chosen.folder, where):
             say(f"note: {note}", err=True)
     return session_file(receipt.file)
-
-
-def _is_looked_for(session: SessionFile, folder: str, where: Where) -> bool:
-    begun = start_of(session.session_id, session.path, folder, where)
-    name = os.path.basename(os.path.dirname(os.path.abspath(session.path)))
-    return name in project_names(folder, Where(environment(begun, where)))
 
 
 def _homes(session: SessionFile, folder: str, where: Where) -> tuple[MovedFolder, ...]:
@@ -135,10 +137,6 @@ def _homes(session: SessionFile, folder: str, where: Where) -> tuple[MovedFolder
         home for homes in answers("homes of a session") for home in homes(session.path, folder, here.folder, where)
     ]
     return (*found, *([] if here.folder in {place.folder for place in found} else [here]))
-
-
-def _told(place: MovedFolder, here: str) -> str:
-    return "the current folder" if place.folder == here else "the folder that it leads to"
 
 
 def _here() -> MovedFolder:

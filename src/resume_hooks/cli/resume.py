@@ -46,7 +46,6 @@ def resume(options: ResumeOptions) -> None:
         return
     named = _brought_in(options) or _named(options.locator)
     while True:
-        # The screen and what it stands on takes 100 ms to load; who names a session need not wait for it.
         session = named or _chosen(options)
         try:
             _continue(session, way, options)
@@ -69,15 +68,10 @@ def _continue(session: SessionFile, way: str | None, options: ResumeOptions) -> 
         if not go_on(session, way, finish):
             raise _nothing_made()
         return
-    found = compare_strategies(session, limit=QUICK_LIMIT)
+    found = compare.compare(session, Where(), clock.now(), limit=QUICK_LIMIT)
     say(_card(found, whole=options.whole))
     while not go_on(session, ask_way(session, found), finish):
         say("")  # nothing was made: another way may do
-
-
-def compare_strategies(session: SessionFile, *, limit: int) -> compare.Comparison:
-    """Compare the options to continue a session; ``limit`` in bytes, as ``compare.compare`` has it."""
-    return compare.compare(session, Where(), clock.now(), limit=limit)
 
 
 def _named(locator: str | None) -> SessionFile | None:
@@ -121,7 +115,8 @@ def _brought_in(options: ResumeOptions) -> SessionFile | None:
 
 
 def _chosen(options: ResumeOptions) -> SessionFile:
-    from resume_hooks.cli.picker.choose import choose  # see above
+    # The screen and what it stands on takes 100 ms to load; who names a session need not wait for it.
+    from resume_hooks.cli.picker.choose import choose
 
     return choose("" if options.locator in {None, BARE} else str(options.locator), everywhere=options.everywhere)
 
@@ -141,7 +136,7 @@ def _answer(way: str | None, options: ResumeOptions) -> None:
         if not go_on(session, way or GO_ON, Finish(not options.copy, options.copy)):
             raise _nothing_made()
         return
-    found = compare_strategies(session, limit=compare.PATIENT_LIMIT)
+    found = compare.compare(session, Where(), clock.now(), limit=compare.PATIENT_LIMIT)
     begun = start_of(found.session_id, session.path, found.folder, options.where)
     last = lost.command(session) if lost else begun.command
     notes = [*([lost.why] if lost else []), *notes_of(session.session_id, options.where)]

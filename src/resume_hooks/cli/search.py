@@ -5,19 +5,19 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from resume_hooks.cli.options import current_folder, folder_of, refuse_unknown, time_of
-from resume_hooks.cli.progress import at_work
+from resume_hooks.cli.output import at_work
 from resume_hooks.cli.verbs.search import SearchOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.paths import find_session
 from resume_hooks.seam import answers
 from resume_hooks.search.as_text import text_of
 from resume_hooks.search.engine import SearchResult, find
-from resume_hooks.search.hits import Hit
 from resume_hooks.search.scope import Scope, lineage_scope, project_at, project_of, session_scope
 from resume_hooks.sessions.agents.registry import ALL
 from resume_hooks.system.invocation import is_model, typed
@@ -40,12 +40,14 @@ def search(options: SearchOptions) -> None:
     limit = max(1, options.max_chars - 1) if options.max_chars else 0
     with at_work("Indexing", quiet=options.as_json) as progress:
         found = _found(options, progress)
-    data = {**_data(found), "scope": _scope_name(options)}
+    named = next((name for name in ("session", "lineage") if options.has(name)), None)
+    scope = "all" if options.everywhere else named or folder_of(options.project)
     given = re.sub(r" --(limit|max-chars)[ =]\d+", "", shlex.join(click.get_current_context().obj or ()))
     command = typed(given) if 0 < len(given) <= LONGEST else ""
+    mark, title = partial(click.style, fg="yellow", bold=True), partial(click.style, bold=True)
     options.emit(
-        data,
-        lambda: text_of(found, limit, mark=_bold, title=_title, command=command, model=is_model()),
+        _data(found, scope),
+        lambda: text_of(found, limit, mark=mark, title=title, command=command, model=is_model()),
         found.notes,
     )
 
@@ -88,40 +90,26 @@ def _sessions(options: SearchOptions) -> Scope:
     return project_at(folder_of(options.project), options.where)
 
 
-def _scope_name(options: SearchOptions) -> str:
-    if options.everywhere:
-        return "all"
-    named = next((name for name in ("session", "lineage") if options.has(name)), None)
-    return named or folder_of(options.project)
-
-
 def _seconds(when: str | None) -> int | None:
     return None if when is None else int(time_of(when).timestamp())
 
 
-def _data(found: SearchResult) -> dict[str, Any]:
+def _data(found: SearchResult, scope: str) -> dict[str, Any]:
     query, *also = found.wordings
+    hits = []
+    for hit in found.hits:
+        read = f"resume-hooks read {shlex.quote(hit.reference)}"
+        commands = {"read": read, "resume": hit.resume, "handoff": f"resume-hooks handoff {hit.session_id}"}
+        hits.append(With(hit, {"commands": commands}))
     return {
         "query": query,
         "also": also,
+        "scope": scope,
         "how": found.how,
         "total": found.total,
         "more": found.more,
-        "hits": [With(hit, {"commands": _commands(hit)}) for hit in found.hits],
+        "hits": hits,
         "helpers_left_out": found.helpers,
         "provisional": found.provisional,
         "unread": found.unread,
     }
-
-
-def _commands(hit: Hit) -> dict[str, str]:
-    read = f"resume-hooks read {shlex.quote(hit.reference)}"
-    return {"read": read, "resume": hit.resume, "handoff": f"resume-hooks handoff {hit.session_id}"}
-
-
-def _bold(text: str) -> str:
-    return click.style(text, fg="yellow", bold=True)
-
-
-def _title(text: str) -> str:
-    return click.style(text, bold=True)

@@ -20,9 +20,8 @@ from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agents, label_of, store_of
 from resume_hooks.sessions.child_titles import kind_beside
 from resume_hooks.sessions.lineage_block import size_text
-from resume_hooks.system.columns import fitted, width
 from resume_hooks.system.git_worktrees import project_at
-from resume_hooks.system.text import counted, plain_line
+from resume_hooks.system.text import counted, fitted, plain_line, width
 
 PIPED = 200  # columns of a row that no terminal shows
 LEAST_TITLE = 24  # columns that a title keeps beside its marks
@@ -57,18 +56,13 @@ def list_sessions(options: SessionsOptions) -> None:
     )
     data = With(found, {"scope": scope, "offset": options.offset, "sessions": found.rows, "archived": []})
     notes = [note for agent in agents(options.where, options.agent) for note in agent.notes()]
-    notes += [] if found.rows else _not_looked_at(look)
-    options.emit(data, lambda: _text(found, folder, options), notes)
-
-
-def _not_looked_at(look: SessionLister) -> list[str]:
-    return [
-        *(f"{place} can't be listed: check its permissions" for place in look.store.hidden()),
-        *(
+    if not found.rows:
+        notes += (f"{place} can't be listed: check its permissions" for place in look.store.hidden())
+        notes += (
             f"{place} is a symbolic link, which is not followed: name a session there by its path"
             for place in look.store.linked()
-        ),
-    ]
+        )
+    options.emit(data, lambda: _text(found, folder, options), notes)
 
 
 def _text(found: ListingPage, folder: str, options: SessionsOptions) -> str:

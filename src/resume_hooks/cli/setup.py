@@ -11,8 +11,7 @@ import sys
 import click
 
 from resume_hooks import settings
-from resume_hooks.archive.vault import first_use_notice
-from resume_hooks.archive.vault.permission import allowed
+from resume_hooks.archive.vault import permission
 from resume_hooks.cli.output import COMPLETING, table
 from resume_hooks.cli.verbs.upkeep import ConfigOptions, InstallOptions
 from resume_hooks.cli.with_fields import With
@@ -39,7 +38,11 @@ def config(options: ConfigOptions) -> None:
         raise UsageError(f"There is no setting '{options.key}'", f"Settings: {', '.join(settings.KEYS)}.")
     if options.key is not None and options.value is not None:
         if options.key == "triggers_off":
-            _check_triggers(options.value)
+            words = settings.read_one("triggers_off", options.value)
+            unknown = [word for word in words if trigger_of(word) not in ROWS] if isinstance(words, tuple) else []
+            if unknown:
+                valid = dict.fromkeys(row.bare or row.name for row in ROWS.values())
+                raise UsageError(f"There is no trigger '{unknown[0]}'", f"Triggers: {', '.join(valid)}.")
         stored_settings.store(options.key, options.value)
     known = {
         name: (row, settings.KEYS[name].about) for name, row in settings.load().items() if options.key in {None, name}
@@ -51,17 +54,9 @@ def config(options: ConfigOptions) -> None:
     options.emit(data, lambda: table(shown), [*notes, *(_of_vault(options.where) if "vault" in known else [])])
 
 
-def _check_triggers(text: str) -> None:
-    words = settings.read_one("triggers_off", text)
-    unknown = [word for word in words if trigger_of(word) not in ROWS] if isinstance(words, tuple) else []
-    if unknown:
-        valid = dict.fromkeys(row.bare or row.name for row in ROWS.values())
-        raise UsageError(f"There is no trigger '{unknown[0]}'", f"Triggers: {', '.join(valid)}.")
-
-
 def _of_vault(where: Where) -> list[str]:
-    if allowed(where)[0] or not os.path.isdir(held_links.folder(where)):
-        return list(filter(None, [first_use_notice.awaited(where)]))
+    if permission.allowed(where)[0] or not os.path.isdir(held_links.folder(where)):
+        return list(filter(None, [permission.awaited(where)]))
     last = len(list(held_links.apart(where)))
     lost = f", and with them {counted(last, 'file')} that Claude Code has no longer" if last else ""
     keep = "; to keep them: resume-hooks config vault on, then: resume-hooks restore" if last else ""
@@ -158,7 +153,11 @@ def _remove(options: InstallOptions) -> int:
     if claude_cli.marketplace_folder(MARKETPLACE) == plugin_folder():
         commands.append(list(REMOVE_MARKETPLACE))
     documents = written_to(where)
-    ran, warning = (False, "") if options.dry_run else _run(commands)
+    ran, warning = False, ""
+    try:
+        ran = not options.dry_run and run_all(commands)
+    except ResumeHooksError as error:  # the state can go even if the plugin was never installed
+        warning = error.message
     if goes is not None and not options.dry_run:
         remove(where.state, goes)
     stays = left_behind(where, goes, commands)
@@ -175,11 +174,3 @@ def _remove(options: InstallOptions) -> int:
 
     options.emit(data, text, [warning] if warning else [])
     return int(bool(warning))
-
-
-def _run(commands: list[list[str]]) -> tuple[bool, str]:
-    """Whether the client ran them, and its error: the state can go even if the plugin was never installed."""
-    try:
-        return run_all(commands), ""
-    except ResumeHooksError as error:
-        return False, error.message

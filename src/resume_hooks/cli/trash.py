@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import click
@@ -71,18 +72,16 @@ def _delete(decided: Deletion, options: DeleteOptions, *, asks: bool) -> None:
             return f"{table(facts)}\n\nBring it back: {typed(f'restore {entry.locator}')}"
         return "Nothing was deleted." if asks else f"{facts_of(decided, options.where)}\n\nNothing was deleted."
 
-    notes = [*_still_kept([entry], options.where), *_of_parts(entry.session_id, options.where)] if agreed else []
+    notes = []
+    if agreed:  # a part is given the id and where things are, and answers with what to say
+        of_parts = (told(entry.session_id, options.where) for told in seam.answers("after a session was deleted"))
+        notes = [*_still_kept([entry], options.where), *chain.from_iterable(of_parts)]
     options.emit(data, text, notes)
 
 
 def _still_kept(entries: Sequence[ArchivedSession], where: Where) -> list[str]:
     kept = (entry for entry in entries if find(entry.session_id, where))
     return [STAYS.format(title=entry.title, command=typed(f"archive --forget {entry.session_id}")) for entry in kept]
-
-
-def _of_parts(session_id: str, where: Where) -> list[str]:
-    """What parts say of a session that was deleted; each is given its id and ``where``, and answers with notes."""
-    return [note for told in seam.answers("after a session was deleted") for note in told(session_id, where)]
 
 
 def _empty(options: DeleteOptions, *, asks: bool) -> None:
@@ -94,7 +93,8 @@ def _empty(options: DeleteOptions, *, asks: bool) -> None:
     also = [stray for stray in strays if stray.gone or options.damaged]
     what = _all(wanted, also)
     if asks and what:
-        say("\n".join([*map(deleted_line, wanted), *stray_lines(also)]))
+        rows = [f"{entry.title} · {entry.session_id} · {size_text(entry.size)}" for entry in wanted]
+        say("\n".join([*rows, *stray_lines(also)]))
     agreed = bool(what) and options.agreed(f"Remove {what}, for good?", asks=asks)
     gone = delete.empty(wanted, options.where, also) if agreed else wanted
     data = NOT_DELETED | {"emptied": gone, "strays": also}
@@ -199,11 +199,6 @@ def _found(locator: str, where: Where) -> ArchivedSession:
     if not (deleted or all_archived(where)):
         raise SessionNotFound(f"{said}: both are empty", "See: resume-hooks sessions")
     raise SessionNotFound(said, "See what can be restored: resume-hooks restore --list")
-
-
-def deleted_line(entry: ArchivedSession) -> str:
-    """A session in the trash as one line for people."""
-    return f"{entry.title} · {entry.session_id} · {size_text(entry.size)}"
 
 
 def stray_lines(strays: Sequence[StrayFolder]) -> list[str]:

@@ -17,7 +17,6 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.trim import in_place
 from resume_hooks.derive.trim.in_place import InPlaceTrim
 from resume_hooks.derive.trim.options import Options, TypedOptions, options_of
-from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.derive.trim.preview import preview, remarks
 from resume_hooks.derive.trimmed_session import TrimmedSession, read_trimmed
 from resume_hooks.derive.untrim import UntrimPlan
@@ -42,13 +41,17 @@ def trim(options: TrimOptions) -> Receipt:
         raise UsageError("--start would open an open session a second time", "Leave --start or --force out.")
     require_client(options)
     trim = options_of(TypedOptions._make(getattr(options, name) for name in TypedOptions._fields))
-    return _in_place(trim, options) if options.in_place else _in_a_child(trim, options)
-
-
-def _in_a_child(trim: Options, options: TrimOptions) -> Receipt:
+    if options.in_place:
+        return _in_place(trim, options)
     decided = agents.trim(options.located(foreign=True), options.where, trim, output_dir=options.output_dir)
     made = make(options, decided)
-    return answer(options, made, {"savings": decided}, lambda: _text(decided, made))
+
+    def text() -> str:
+        if not made.written:
+            return f"{preview(decided)}\n\nNothing was written."
+        return receipt_text(made, [("note", sentence) for sentence in remarks(decided)])
+
+    return answer(options, made, {"savings": decided}, text)
 
 
 def _in_place(trim: Options, options: TrimOptions) -> Receipt:
@@ -60,12 +63,6 @@ def _in_place(trim: Options, options: TrimOptions) -> Receipt:
         done = in_place.write(session, options.where, trim, force=options.force)
     more = {"savings": done.decided, "in_place": True, "backup": done.backup or None}
     return answer(options, done.receipt, more, lambda: _text_in_place(done))
-
-
-def _text(decided: TrimPlan, made: Receipt) -> str:
-    if not made.written:
-        return f"{preview(decided)}\n\nNothing was written."
-    return receipt_text(made, [("note", sentence) for sentence in remarks(decided)])
 
 
 def _text_in_place(done: InPlaceTrim) -> str:

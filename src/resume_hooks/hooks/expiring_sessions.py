@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from resume_hooks.archive.retention.expiring import Slice, archive_expiring
-from resume_hooks.archive.vault import first_use_notice
+from resume_hooks.archive.vault import permission
 from resume_hooks.hooks import hook_state, reply
 from resume_hooks.paths import Where, private_folder
 from resume_hooks.sessions.archived.layout import vault
@@ -37,7 +37,7 @@ def kept(event: dict[str, Any]) -> str:
     more = f", {done.left:,} more to come" if done.left else ""
     count = f"{done.kept:,} session{'' if done.kept == 1 else 's'}"
     said = f"archived {count} that the client deletes soon{more}" if done.kept else ""
-    once = first_use_notice.line(Where()) if os.path.isdir(vault(Where())) else ""
+    once = permission.line(Where()) if os.path.isdir(vault(Where())) else ""
     return " · ".join(filter(None, (said, once)))
 
 

@@ -13,7 +13,7 @@ from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
 from resume_hooks.maintenance.fsck import repair
 from resume_hooks.maintenance.fsck.findings import Defect
-from resume_hooks.maintenance.fsck.refusals import defects_behind, reasons
+from resume_hooks.maintenance.fsck.messages import defects_behind, reasons
 from resume_hooks.maintenance.fsck.repair import RepairPlan
 from resume_hooks.system.text import one_line
 

@@ -19,9 +19,8 @@ from resume_hooks.search.roles import MOST_LIMIT
 from resume_hooks.search.scope import Scope, project_at, project_of
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agent_named, label_of
-from resume_hooks.system.columns import width
 from resume_hooks.system.invocation import typed
-from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.system.text import one_line, plain_line, width
 
 HITS = 4
 ROWS = 10

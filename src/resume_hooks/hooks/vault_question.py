@@ -7,7 +7,7 @@ from typing import Any
 
 from resume_hooks import settings
 from resume_hooks.archive.retention import expiring, pending
-from resume_hooks.archive.vault import first_use_notice
+from resume_hooks.archive.vault import permission
 from resume_hooks.hooks import expiring_sessions, reply
 from resume_hooks.paths import Where
 from resume_hooks.sessions.held_links import apart
@@ -25,7 +25,7 @@ QUESTION = (
 ANSWERS = {
     "Archive them": "vault on",
     "Archive none": "vault off",
-    f"Later: after {first_use_notice.PATIENCE_DAYS} days they are archived": "later",
+    f"Later: after {permission.PATIENCE_DAYS} days they are archived": "later",
 }
 """What answers it, and the word that says it; the module takes the last one for no answer, and tells nobody."""
 
@@ -37,9 +37,9 @@ def answer(event: dict[str, Any], where: Where) -> dict[str, Any]:
     """The question, or what came of its answer; ``{}`` where there is none. ResumeHooksError, OSError."""
     word = reply.field(event, "args")
     if word.startswith("vault "):
-        if first_use_notice.is_open(where):  # it was not answered in another window meanwhile
+        if permission.is_open(where):  # it was not answered in another window meanwhile
             store("vault", word.split()[1], where)
-            first_use_notice.settle(where)
+            permission.settle(where)
         value = settings.load(where)["vault"].value
         other = "off" if value != "off" else "on"
         what = "What Claude Code deletes" if value != "off" else "Nothing"
@@ -48,13 +48,8 @@ def answer(event: dict[str, Any], where: Where) -> dict[str, Any]:
         done = expiring_sessions.archived(event, lambda: time.monotonic() > until, waiting=False)
         return {"text": f"{said} · archived {done.kept:,} that go soon" if done and done.kept else said}
     if word == OVERTAKEN:
-        first_use_notice.put_off(where)
-    if (
-        word
-        or not first_use_notice.is_open(where)
-        or not _has_to_copy(event, where)
-        or not first_use_notice.asks(where)
-    ):
+        permission.put_off(where)
+    if word or not permission.is_open(where) or not _has_to_copy(event, where) or not permission.asks(where):
         return {}
     days = kept_days(expiring_sessions.started_in(event), where)
     words = {"age": "old" if days is None else f"{days} days old", "room": settings.VAULT.replace("G", " GB")}

@@ -62,6 +62,10 @@ def report(findings: Sequence[Finding], cwd: str, where: Where) -> dict[str, Any
 
 
 def _versions(who: Anonymous) -> dict[str, Any]:
+    found = {}
+    for name in LIBRARIES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
     return {
         "engine": __version__,
         "plugin": _plugins(),
@@ -70,7 +74,7 @@ def _versions(who: Anonymous) -> dict[str, Any]:
         "implementation": platform.python_implementation(),
         "system": who.text(f"{platform.system()} {platform.release()} {platform.machine()}"),
         "sqlite": sqlite3.sqlite_version,
-        "libraries": {name: _library(name) for name in LIBRARIES},
+        "libraries": dict.fromkeys(LIBRARIES, "") | found,
     }
 
 
@@ -83,13 +87,6 @@ def _plugins() -> list[str]:
         for copy in found
         if isinstance(copy, dict)
     ]
-
-
-def _library(name: str) -> str:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return ""
 
 
 def _word(value: object) -> str:

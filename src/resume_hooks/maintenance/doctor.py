@@ -14,9 +14,9 @@ from typing import NamedTuple
 from resume_hooks import clock, part_table, settings
 from resume_hooks.archive import held
 from resume_hooks.archive.retention.expiring import outlook
-from resume_hooks.archive.vault import first_use_notice, permission
+from resume_hooks.archive.vault import permission
+from resume_hooks.archive.vault.packs import unreadable
 from resume_hooks.archive.vault.trash import all_deleted, strays
-from resume_hooks.archive.vault.verify import unreadable
 from resume_hooks.paths import Where, is_own, read_object
 from resume_hooks.seam import function_of, with_parts
 from resume_hooks.search.index.status import status_of
@@ -38,7 +38,6 @@ PRIVATE = ("pending", "log")
 
 MOST_ENTRIES = 10_000
 """Entries that are looked at."""
-
 
 OTHERS = ("aichat", "claude-code-tools", "resume_hook.py", "session-resume")
 """Words in the hooks of other tools that answer to the same triggers."""
@@ -145,7 +144,8 @@ def _engine(_: str) -> Finding:
     with contextlib.suppress(OSError):
         names = os.listdir(data)
     states = [read_object(os.path.join(data, name, "install.json")) for name in names if name.startswith(NAME)]
-    last = max(states, key=lambda state: _number(state.get("started")), default={})
+    begun = [(at if isinstance(at := state.get("started"), (int, float)) else 0, state) for state in states]
+    last = max(begun, key=lambda pair: pair[0])[1] if begun else {}
     if last.get("state") == "failed":
         remedy = "Fix the cause, then start a session; a failure is tried again after an hour."
         said = f"the plugin's own install failed: {last.get('error')}"
@@ -158,10 +158,6 @@ def _engine(_: str) -> Finding:
     if tool := last.get("tool"):
         return ok(f"{running}; the plugin loads the packages of {tool}, and has none of its own")
     return ok(f"{running}; the plugin's own is ready")
-
-
-def _number(value: object) -> float:
-    return float(value) if isinstance(value, (int, float)) else 0.0
 
 
 def _agents(_: str) -> Finding:
@@ -374,7 +370,7 @@ def _vault(_: str) -> Finding:
     size = f"archived copies: {len(kept):,}, {size_text(sum(each.stored for each in kept))}"
     if not may:
         return note(f"{size}; no more are made: {why}", code="off")
-    if said := first_use_notice.awaited(Where()):
+    if said := permission.awaited(Where()):
         return note(f"{size}. {said}", "Answer now: resume-hooks config vault on", "awaited")
     most, takes = settings.vault_room(), sum(each.stored for each in kept)
     if most and takes > most:

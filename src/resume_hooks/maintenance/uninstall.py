@@ -62,7 +62,10 @@ def left_behind(where: Where, goes: Collection[str] | None, commands: Collection
 
     Only what is there: asked again after they ran, it tells what they left.
     """
-    return [*_of_ours(where, goes), *_of_the_client(where, commands), *_the_program(where)]
+    rows = [*_of_ours(where, goes), *_of_the_client(where, commands)]
+    if program := shutil.which(NAME, path=where.environ.get("PATH", "")):
+        rows.append(Left(program, "this command", f"as it was installed: pipx, uv tool or pip uninstall {NAME}"))
+    return rows
 
 
 def written_to(where: Where) -> str:
@@ -113,16 +116,10 @@ def _of_the_client(where: Where, commands: Collection[Collection[str]]) -> list[
     copy = os.path.join(plugins, "cache", MARKETPLACE)
     if os.path.isdir(copy):
         rows.append(Left(copy, "the client's copy of the plugin", "Claude Code removes it by itself"))
-    if claude_cli.has_marketplace(MARKETPLACE) and list(REMOVE_MARKETPLACE) not in commands:
+    if claude_cli.marketplace(MARKETPLACE) and list(REMOVE_MARKETPLACE) not in commands:
         known = os.path.join(plugins, "known_marketplaces.json")
         rows.append(Left(known, f"names the marketplace {MARKETPLACE}", shlex.join(REMOVE_MARKETPLACE)))
     return rows
-
-
-def _the_program(where: Where) -> list[Left]:
-    program = shutil.which(NAME, path=where.environ.get("PATH", ""))
-    way = f"as it was installed: pipx, uv tool or pip uninstall {NAME}"
-    return [Left(program, "this command", way)] if program else []
 
 
 def _by_hand(path: str) -> str:

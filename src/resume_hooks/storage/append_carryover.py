@@ -47,11 +47,9 @@ class Splice:
 
     def settle(self, target: int) -> None:
         """Carry over, and wait for the rest of a line that somebody may be writing; an abandoned one is no reason."""
-        deadline = time.monotonic() + TORN
         self.carry(target)
-        while _is_torn(self._source) and time.monotonic() < deadline:
-            time.sleep(PAUSE)
-            self.carry(target)
+        await_line_end(self._source)
+        self.carry(target)
 
     def follow(self, target: int) -> bool:
         """Carry over what is still written to the old file, until nobody is expected to.
@@ -83,16 +81,14 @@ class Splice:
         if not self._lines():
             return 0
         deadline = time.monotonic() + TORN
-        while not self._splits_a_line() and _is_torn(target):
+        # What was carried so far may end within a line, as the copy of a file does that was being written.
+        ended = not self.position or read_at(self._source, 1, self.position - 1) == b"\n"
+        while ended and is_torn(target):
             if time.monotonic() >= deadline:
                 os.write(target, b"\n")  # abandoned: it must not take a whole record with it
                 break
             time.sleep(PAUSE)
         return self.carry(target)
-
-    def _splits_a_line(self) -> bool:
-        """Whether what was carried so far ends within a line, as the copy of a file does that was being written."""
-        return self.position > 0 and read_at(self._source, 1, self.position - 1) != b"\n"
 
     def _lines(self) -> bytes:
         length = CHUNK
@@ -113,11 +109,12 @@ class Splice:
 def await_line_end(descriptor: int) -> None:
     """Wait for the rest of a line that somebody may be writing into an open file; for an abandoned one not for long."""
     deadline = time.monotonic() + TORN
-    while _is_torn(descriptor) and time.monotonic() < deadline:
+    while is_torn(descriptor) and time.monotonic() < deadline:
         time.sleep(PAUSE)
 
 
-def _is_torn(descriptor: int) -> bool:
+def is_torn(descriptor: int) -> bool:
+    """Whether the last line of an open file has no ending."""
     size = os.fstat(descriptor).st_size
     return size > 0 and read_at(descriptor, 1, size - 1) != b"\n"
 

@@ -14,8 +14,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from resume_hooks.errors import WriteFailed
-from resume_hooks.paths import read_at
-from resume_hooks.storage.append_carryover import Splice, await_line_end, begins_with
+from resume_hooks.storage.append_carryover import Splice, await_line_end, begins_with, is_torn
 from resume_hooks.storage.locks import lock
 from resume_hooks.storage.state_file import MODE, create, discard, read_open, sweep, sync_folder, temporary_in
 
@@ -61,12 +60,19 @@ def replace_session(path: str, original: int, kept: str, chunks: Iterable[bytes]
         with _written(temporary, chunks):
             check(temporary)
         with open(temporary, "a+b", buffering=0) as target:
-            _keep_owner(target.fileno(), original)
+            was, ours = os.fstat(original), os.fstat(target.fileno())
+            if (was.st_uid, was.st_gid) != (ours.st_uid, ours.st_gid):  # root leaves it to whom it belongs
+                os.fchown(target.fileno(), was.st_uid, was.st_gid)
             splice.settle(target.fileno())
             os.fsync(target.fileno())
-            _require_unchanged(path, original, kept)
+            if not os.path.samestat(os.lstat(path), os.fstat(original)) or not begins_with(original, kept):
+                raise WriteFailed(
+                    f"{path} was rewritten by another program meanwhile", "Nothing was changed. Run the command again."
+                )
             splice.carry(target.fileno())
-            _keep_times(temporary, original)
+            # An old session that is rewritten is neither the latest nor open; what is carried over later counts anew.
+            was = os.fstat(original)
+            os.utime(temporary, ns=(was.st_atime_ns, was.st_mtime_ns))
             os.replace(temporary, path)
             return _followed(path, splice, target.fileno())
     except OSError as error:
@@ -136,8 +142,7 @@ def _append(descriptor: int, lines: bytes) -> int:
     """Write whole lines at the end of an open file, synced; how many bytes. What did not fit is taken back."""
     lock(descriptor, None)
     size = os.fstat(descriptor).st_size
-    torn = size > 0 and read_at(descriptor, 1, size - 1) != b"\n"
-    whole = (b"\n" if torn else b"") + lines
+    whole = (b"\n" if is_torn(descriptor) else b"") + lines
     written = os.write(descriptor, whole)
     if written < len(whole):
         if os.fstat(descriptor).st_size == size + written:
@@ -165,27 +170,6 @@ def _keep_time(descriptor: int, was: os.stat_result, size: int) -> None:
             os.utime(descriptor, ns=(now.st_atime_ns, was.st_mtime_ns))
             if os.fstat(descriptor).st_size != size:
                 os.utime(descriptor)  # somebody wrote between the two calls
-
-
-def _keep_owner(target: int, original: int) -> None:
-    """Leave the file to whom it belongs, where root rewrites it."""
-    wanted, ours = os.fstat(original), os.fstat(target)
-    if (wanted.st_uid, wanted.st_gid) != (ours.st_uid, ours.st_gid):
-        os.fchown(target, wanted.st_uid, wanted.st_gid)
-
-
-def _keep_times(temporary: str, original: int) -> None:
-    """An old session that is rewritten is neither the latest nor open; what is carried over later counts anew."""
-    was = os.fstat(original)
-    os.utime(temporary, ns=(was.st_atime_ns, was.st_mtime_ns))
-
-
-def _require_unchanged(path: str, original: int, kept: str) -> None:
-    there, opened = os.lstat(path), os.fstat(original)
-    if (there.st_dev, there.st_ino) != (opened.st_dev, opened.st_ino) or not begins_with(original, kept):
-        raise WriteFailed(
-            f"{path} was rewritten by another program meanwhile", "Nothing was changed. Run the command again."
-        )
 
 
 def _followed(path: str, splice: Splice, target: int) -> bool:

@@ -103,16 +103,13 @@ def _open(path: str, where: Where, failed: str) -> int | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        if isinstance(error, FileExistsError) and not _stands_in_the_way(error.filename):
+        there = error.filename if isinstance(error, FileExistsError) else None
+        if there and (os.path.isdir(there) or not os.path.lexists(there)):
             return None  # there when it was to be made, and gone when it was looked at
         raise WriteFailed(
             f"{failed} {folder}: {error.strerror or error}",
             "Nothing was changed. Check free space and the permissions of the folder.",
         ) from error
-
-
-def _stands_in_the_way(path: object) -> bool:
-    return isinstance(path, str) and os.path.lexists(path) and not os.path.isdir(path)
 
 
 def leads_to(path: str, descriptor: int) -> bool:

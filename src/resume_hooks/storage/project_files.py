@@ -2,7 +2,7 @@
 
 The bytes go to a temporary file beside the target, are synced and read back, and only then get the name. A symbolic
 link is never written through, and a file is replaced or removed only as long as it is the one that was looked at.
-With ``within``, an open folder (``project_tree``), the last part of a path is seen from there and no link before it
+With ``within``, an open folder (``safe_tree``), the last part of a path is seen from there and no link before it
 counts; the path itself is for messages.
 """
 

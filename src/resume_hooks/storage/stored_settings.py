@@ -27,20 +27,15 @@ def store(name: str, text: str, where: Where | None = None) -> Value:
     if source in _REMEDIES and given != value:
         raise UsageError(f"{name} stays {given}", _REMEDIES[source].format(name.upper()))
     path = settings_file(where)
-    values = {**_required(path), "version": VERSION, name: value}
+    there = read_object(path)  # what a rewrite must keep
+    if not there and is_damaged(path):
+        raise WriteFailed(f"{path} can't be read as settings, so it was left alone", "Repair the file, or remove it.")
+    version = there.get("version", VERSION)
+    if not isinstance(version, int) or version > VERSION:
+        raise WriteFailed(f"{path} was written by a newer resume-hooks", "Update this one, or use the newer one.")
+    values = there | {"version": VERSION, name: value}
     try:
         state_file.replace(path, (json.dumps(values, indent=2) + "\n").encode(), where)
     except OSError as error:
         raise WriteFailed(f"Could not write {path}: {error.strerror}", "Check the folder's permissions.") from error
     return value
-
-
-def _required(path: str) -> dict[str, object]:
-    """What a rewrite of the file must keep. WriteFailed if it would lose something."""
-    values = read_object(path)
-    if not values and is_damaged(path):
-        raise WriteFailed(f"{path} can't be read as settings, so it was left alone", "Repair the file, or remove it.")
-    version = values.get("version", VERSION)
-    if not isinstance(version, int) or version > VERSION:
-        raise WriteFailed(f"{path} was written by a newer resume-hooks", "Update this one, or use the newer one.")
-    return values

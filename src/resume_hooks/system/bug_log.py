@@ -97,11 +97,9 @@ def _places(error: BaseException) -> List[str]:
     import traceback  # only a bug waits for it
 
     frames = traceback.extract_tb(error.__traceback__)[-MAX_FRAMES:]
-    return [f"  {_place(frame.filename)}:{frame.lineno} {frame.name}" for frame in frames]
-
-
-def _place(path: str) -> str:
-    parts = path.replace("\\", "/").split("/")
-    if _PACKAGE in parts:
-        return "/".join(parts[len(parts) - parts[::-1].index(_PACKAGE) :])
-    return parts[-1]
+    places = []
+    for frame in frames:
+        parts = frame.filename.replace("\\", "/").split("/")
+        first = len(parts) - (parts[::-1].index(_PACKAGE) if _PACKAGE in parts else 1)
+        places.append(f"  {'/'.join(parts[first:])}:{frame.lineno} {frame.name}")
+    return places

@@ -13,10 +13,29 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from resume_hooks.system import signals
+_ENDING = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
+
+
+@contextlib.contextmanager
+def ending_signals() -> Iterator[threading.Event]:
+    """An event that Ctrl+C, SIGTERM and SIGHUP set; outside the main thread, which alone gets signals, nothing does."""
+    event = threading.Event()
+    before = {}
+    try:
+        for number in _ENDING:
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
+                before[number] = signal.signal(number, lambda *_: event.set())
+    except ValueError:
+        pass
+    try:
+        yield event
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
 
 MAX_OUTPUT = 32 * 1024 * 1024  # bytes; a verbose client repeats the whole text that it was given
 MAX_ERRORS = 64 * 1024  # bytes of error output that are captured
@@ -44,7 +63,7 @@ def run(command: Sequence[str], text: bytes, *, environ: Mapping[str, str], fold
         raise OSError(errno.ENOSYS, "this system can't end whatever a program started")
     pipe = subprocess.PIPE
     # An exception out of a handler could come between a program's start and whoever has to end it.
-    with signals.noted() as interrupted:
+    with ending_signals() as interrupted:
         process = subprocess.Popen(  # noqa: S603 - words of our own, never a shell's line
             command,
             env=environ,

@@ -59,21 +59,17 @@ def prompt_hooks(cwd: str) -> Iterator[tuple[str, str]]:
                 yield from ((name, command) for command in _commands(declared))
 
 
-def has_marketplace(name: str) -> bool:
-    """Whether the client knows a marketplace, wherever that comes from."""
-    return bool(_marketplace(name))
+def marketplace(name: str) -> object:
+    """What the client knows of a marketplace, wherever that comes from; None for nothing."""
+    return read_object(os.path.join(Where().config, "plugins", "known_marketplaces.json")).get(name)
 
 
 def marketplace_folder(name: str) -> str:
     """The local folder that a marketplace was added from, ``""`` for none."""
-    known = _marketplace(name)
+    known = marketplace(name)
     source = known.get("source") if isinstance(known, dict) else None
     path = source.get("path") if isinstance(source, dict) else None
     return path if isinstance(path, str) else ""
-
-
-def _marketplace(name: str) -> object:
-    return read_object(os.path.join(Where().config, "plugins", "known_marketplaces.json")).get(name)
 
 
 def _commands(hooks: object) -> Iterator[str]:

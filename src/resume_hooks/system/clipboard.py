@@ -45,7 +45,11 @@ def copy(text: str, *, way: str = "auto", environ: Mapping[str, str] | None = No
     """
     if way not in WAYS:
         raise ValueError(f"way is one of {', '.join(WAYS)}, not {way!r}")
-    if way == "none" or not _can_be_held(text):
+    try:
+        held = bool(text.encode("utf-8"))
+    except UnicodeEncodeError:
+        held = False
+    if way == "none" or not held:
         return NOT_COPIED
     env = dict(os.environ if environ is None else environ)
     deadline = time.monotonic() + LIMIT
@@ -70,13 +74,6 @@ def ways(environ: Mapping[str, str] | None = None) -> list[str]:
     return found
 
 
-def _can_be_held(text: str) -> bool:
-    try:
-        return bool(text.encode("utf-8"))
-    except UnicodeEncodeError:
-        return False
-
-
 # Each way is loaded when its turn comes: cards import Copied alone, and a way costs 10 to 20 ms.
 
 
@@ -89,7 +86,7 @@ def _by_program(text: str, env: Mapping[str, str], deadline: float, way: str) ->
     if way == "pyperclip" and pyperclip is None:
         return None
     done = clipboard_tools.copy(text, found, pyperclip, env, deadline)
-    return done and Copied("copied" if done.read_back else "sent", done.via)
+    return done and Copied("copied" if done[1] else "sent", done[0])
 
 
 def _tools_in_reach(env: Mapping[str, str], deadline: float) -> list[Tool]:

@@ -29,13 +29,6 @@ class Tool(NamedTuple):
     locale: str = ""
 
 
-class Done(NamedTuple):
-    """A text given to the program ``via``, and whether the same text was read back."""
-
-    via: str
-    read_back: bool
-
-
 # Without a UTF-8 locale pbcopy takes its input for another encoding, and pbpaste hides it by the inverse mistake.
 PBCOPY = Tool("pbcopy", ("pbcopy",), ("pbpaste",), "pbcopy", locale="en_US.UTF-8")
 WL_COPY = Tool("wl-copy", ("wl-copy",), ("wl-paste", "-n", "-t", "text"), "wl-clipboard")
@@ -82,8 +75,11 @@ def import_pyperclip() -> ModuleType | None:
 
 def copy(
     text: str, tools: Iterable[Tool], pyperclip: ModuleType | None, env: Mapping[str, str], deadline: float
-) -> Done | None:
-    """Copy by the first of ``tools`` that does it, run by pyperclip if given; None when none did by ``deadline``."""
+) -> tuple[str, bool] | None:
+    """Copy by the first of ``tools`` that does it, run by pyperclip if given; None when none did by ``deadline``.
+
+    What comes back is its name, and whether the same text was read back.
+    """
     for tool in tools:
         if time.monotonic() >= deadline:
             break
@@ -93,7 +89,7 @@ def copy(
             continue
         held = _holds(tool, text.encode(tool.encoding), run, deadline) if tool.get else None
         if held is not False:
-            return Done(tool.name, read_back=bool(held))
+            return tool.name, bool(held)
     return None
 
 

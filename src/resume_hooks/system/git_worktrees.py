@@ -7,6 +7,7 @@ it belongs), and a remote. hooks/new-folder writes it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -162,18 +163,14 @@ def rebuilding(folder: str, branch: str, where: Where) -> str:
     for main in main_checkout(folder, where):
         git = os.path.join(main, ".git")
         branch = "" if branch.startswith("-") else branch
-        there = os.path.lexists(os.path.join(git, "refs", "heads", branch)) or _is_packed(git, branch)
+        refs = b""
+        with contextlib.suppress(OSError):
+            refs = paths.read_regular(os.path.join(git, "packed-refs"), MOST_REFS)
+        packed = f" refs/heads/{branch}\n".encode() in refs
+        there = packed or os.path.lexists(os.path.join(git, "refs", "heads", branch))
         how = ["-b", branch, folder] if branch and not there else [folder, *([branch] if branch else [])]
         return " ".join(map(quoted, ["git", "-C", main, "worktree", "add", *how]))
     return ""
-
-
-def _is_packed(git: str, branch: str) -> bool:
-    try:
-        refs = paths.read_regular(os.path.join(git, "packed-refs"), MOST_REFS)
-    except OSError:
-        return False
-    return f" refs/heads/{branch}\n".encode() in refs
 
 
 def git_folder(cwd: str) -> str:

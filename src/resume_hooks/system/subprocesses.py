@@ -65,8 +65,10 @@ def within(deadline: float, work: Callable[[], bool], env: Mapping[str, str]) ->
     It runs in a forked process, in a session of its own, with ``env`` as its environment and /dev/null as its stdin,
     stdout and stderr; on None that whole process group is killed. Its children may outlive a True or False.
     """
-    if not hasattr(os, "fork"):
-        return _here(work)
+    if not hasattr(os, "fork"):  # Windows: its clipboard calls are made here and limit themselves to half a second
+        with contextlib.suppress(OSError, RuntimeError, ValueError):
+            return work()
+        return False
     ended, held = os.pipe()
     try:
         pid = _forked(work, env)
@@ -76,13 +78,6 @@ def within(deadline: float, work: Callable[[], bool], env: Mapping[str, str]) ->
     finally:
         os.close(held)
     return _awaited(pid, ended, deadline)
-
-
-def _here(work: Callable[[], bool]) -> bool:
-    """Windows: its clipboard calls are made in this process and limit themselves to half a second."""
-    with contextlib.suppress(OSError, RuntimeError, ValueError):
-        return work()
-    return False
 
 
 def _forked(work: Callable[[], bool], env: Mapping[str, str]) -> int:

@@ -36,7 +36,11 @@ def terminal_device() -> str | None:
     for process in ancestors():
         path = device_path(process.tty)
         if path is not None:
-            return path if _is_ours(path) and not _TEXT_CONSOLE.fullmatch(path) else None
+            try:
+                ours = _is_our_device(os.lstat(path))
+            except OSError:
+                return None
+            return path if ours and not _TEXT_CONSOLE.fullmatch(path) else None
     return None
 
 
@@ -59,13 +63,6 @@ def _path_of_number(number: int) -> str | None:
         return "/dev/" + os.path.basename(os.readlink(f"/sys/dev/char/{major}:{minor}"))
     except OSError:
         return None
-
-
-def _is_ours(path: str) -> bool:
-    try:
-        return _is_our_device(os.lstat(path))
-    except OSError:
-        return False
 
 
 def _is_our_device(status: os.stat_result) -> bool:

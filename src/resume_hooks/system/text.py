@@ -1,4 +1,4 @@
-"""Text that can't drive a terminal: control characters of foreign text never reach a screen.
+"""Text that can't drive a terminal: control characters of foreign text never reach a screen; how wide it is there.
 
 Titles, folders and branches come from transcripts, which anybody may have written. Standard library, Python 3.9.
 """
@@ -6,6 +6,7 @@ Titles, folders and branches come from transcripts, which anybody may have writt
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import Any
 
 _SEQUENCE = "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b\\]|\x9d)[^\x07\x1b\x9c\x9d\n]*(?:\x07|\x1b\\\\|\x9c)"
@@ -88,3 +89,31 @@ def counted(count: int, noun: str) -> str:
 def one_line(text: str, limit: int) -> str:
     """``text`` with its white space collapsed, cut as ``shortened`` does."""
     return shortened(" ".join(text.split()), limit)
+
+
+_NO_WIDTH = {"Mn", "Me", "Cf"}  # kinds of characters that take no column
+
+
+def width(text: str) -> int:
+    """The columns that ``text`` takes on a terminal: two for a wide letter, none for an accent."""
+    return len(text) if text.isascii() else sum(map(_columns, text))
+
+
+def fitted(text: str, most: int) -> str:
+    """``text``, cut to ``most`` columns with an ellipsis."""
+    if width(text) <= most:
+        return text
+    if most < 1:
+        return ""
+    taken = 0
+    for place, letter in enumerate(text):
+        taken += _columns(letter)
+        if taken > most - 1:
+            return f"{text[:place].rstrip()}…"
+    return text
+
+
+def _columns(letter: str) -> int:
+    if unicodedata.category(letter) in _NO_WIDTH:
+        return 0
+    return 2 if unicodedata.east_asian_width(letter) in "WF" else 1

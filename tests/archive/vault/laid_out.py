@@ -19,7 +19,7 @@ OLD = time.time() - 5 * 24 * 60 * 60
 
 
 def laid_out(home: ConfigHome, number: str = SESSION, title: str = "Fix the parser", turns: int = 2) -> SessionFile:
-    """A session with sub-agents in both places, a large output, and a backup of a file."""
+    """A session with sub-agents in both places, a large output, a backup of a file, and a task."""
     folder = home.project()
     rows = [*conversation(turns, session_id=number), custom_title(title, number)]
     path = write_session(folder, number, rows, mtime=OLD)
@@ -28,6 +28,7 @@ def laid_out(home: ConfigHome, number: str = SESSION, title: str = "Fix the pars
         (own / "subagents" / "deep" / "agent-a1.jsonl", f'{{"sessionId":"{number}"}}\n'.encode()),
         (own / "tool-results" / "toolu_1.txt", b"large\n" * 10),
         (backups / "abc@v1", b"the user's file"),
+        (home.config / "tasks" / number / "1.json", b'{"id":"1"}'),
         (folder / f"agent-{number[:4]}.jsonl", json.dumps({"sessionId": number}).encode() + b"\n"),
         (folder / f"agent-{number[:4]}.meta.json", b"{}"),
     )

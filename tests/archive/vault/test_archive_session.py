@@ -14,8 +14,7 @@ from resume_hooks.archive.vault import archive_session as keeping
 from resume_hooks.archive.vault import commit
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.archive.vault.lookup import as_it_was, states
-from resume_hooks.archive.vault.pack_writer import PackWriter
-from resume_hooks.archive.vault.verify import verify
+from resume_hooks.archive.vault.packs import PackWriter, verify
 from resume_hooks.errors import SessionNotFound, SessionOpen, UsageError, VaultOff, WriteFailed
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived import unpack

@@ -15,7 +15,7 @@ import pytest
 from resume_hooks.archive.vault import commit, lookup, trash
 from resume_hooks.archive.vault import delete as deletion
 from resume_hooks.archive.vault import restore as restoring
-from resume_hooks.archive.vault.pack_writer import PackWriter
+from resume_hooks.archive.vault.packs import PackWriter
 from resume_hooks.archive.vault.trash import GONE
 from resume_hooks.errors import AmbiguousLocator, PlaceTaken, SessionNotFound, SessionOpen, UsageError, WriteFailed
 from resume_hooks.paths import Where
@@ -27,30 +27,13 @@ from resume_hooks.sessions.archived.unpack import stored
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage import move
 from tests.archive.vault import former_trash
-from tests.archive.vault.laid_out import OLD, put
+from tests.archive.vault.laid_out import OLD, laid_out
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, write_session
 from tests.crashes import crashes, outcome
 from tests.needs import corpus, corpus_sessions
 from tests.storage.test_move import across, digested
 
 OTHER = session_id(2)
-
-
-def laid_out(home: ConfigHome, number: str = SESSION, title: str = "Fix the parser") -> SessionFile:
-    """A session with everything that may belong to one."""
-    folder = home.project()
-    path = write_session(folder, number, [*conversation(2, session_id=number), custom_title(title, number)], mtime=OLD)
-    own, history = folder / number, home.config / "file-history" / number
-    files = (
-        (own / "subagents" / "agent-a1.jsonl", b'{"isSidechain":true}\n'),
-        (own / "tool-results" / "toolu_1.txt", b"large"),
-        (history / "abc@v1", b"the user's file"),
-        (home.config / "tasks" / number / "1.json", b'{"id":"1"}'),
-        (folder / f"agent-{number[:4]}.jsonl", json.dumps({"sessionId": number}).encode() + b"\n"),
-        (folder / f"agent-{number[:4]}.meta.json", b"{}"),
-    )
-    put(files)
-    return locate.session_file(path)
 
 
 def everything(home: ConfigHome) -> dict[str, tuple[bytes, int]]:
@@ -91,15 +74,6 @@ def file_systems(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), source)
 
     return set_up
-
-
-def test_a_copy_in_another_folder_is_named(config_home: ConfigHome) -> None:
-    """Newer clients refuse an id that lies in two folders, so a restore says that it makes a second one."""
-    session = laid_out(config_home)
-    other = write_session(config_home.project("/elsewhere"), SESSION, conversation(2))
-    delete(session, config_home)
-    (warning,) = restore(config_home).warnings
-    assert warning.startswith(f"{other} has the same id")
 
 
 def test_a_session_goes_whole_and_comes_back(config_home: ConfigHome, file_systems: Callable[[], None]) -> None:
@@ -287,14 +261,6 @@ def test_links_beside_a_session_are_not_followed(config_home: ConfigHome, tmp_pa
     assert not os.path.lexists(entry.folder)
 
 
-def test_a_copy_in_another_project_keeps_the_backups(config_home: ConfigHome) -> None:
-    """They lie under the id that both have."""
-    session = laid_out(config_home)
-    write_session(config_home.project("/elsewhere"), SESSION, conversation(1), mtime=OLD)
-    delete(session, config_home)
-    assert (config_home.config / "file-history" / SESSION / "abc@v1").exists()
-
-
 def test_a_taken_place_is_never_written_over(config_home: ConfigHome) -> None:
     """A client that had the session open begun it anew: nothing is moved, and both are whole."""
     session = laid_out(config_home)
@@ -392,35 +358,34 @@ def test_an_old_session_does_not_expire_at_once(config_home: ConfigHome, setting
 
 def test_a_locator_over_the_trash(config_home: ConfigHome) -> None:
     """Id, title, their parts, the path it had; ambiguity lists, and each of several deletes by its instant."""
-    environ = config_home.environ
     for number, title in ((SESSION, "One"), ("11111111-2222-4111-8111-111111111111", "Two"), (OTHER, "One")):
         delete(laid_out(config_home, number, title), config_home)
-    assert found("00000002", Where(environ)).session_id == OTHER
+    assert found("00000002", config_home.where).session_id == OTHER
     for locator in ("Two", "two", "title:Two"):
-        assert found(locator, Where(environ)).title == "Two"
-    assert found(str(config_home.project() / f"{OTHER}.jsonl"), Where(environ)).session_id == OTHER
+        assert found(locator, config_home.where).title == "Two"
+    assert found(str(config_home.project() / f"{OTHER}.jsonl"), config_home.where).session_id == OTHER
     for locator in ("1111", "One"):
         with pytest.raises(AmbiguousLocator) as told:
-            found(locator, Where(environ))
+            found(locator, config_home.where)
         assert len(told.value.candidates) == 2
     for locator in ("111", "tw", "x" * 300):
         with pytest.raises(SessionNotFound):
-            found(locator, Where(environ))
+            found(locator, config_home.where)
     with pytest.raises(UsageError):
-        found(" ", Where(environ))
+        found(" ", config_home.where)
     again = delete(laid_out(config_home, OTHER, "Later"), config_home)
     with pytest.raises(AmbiguousLocator) as several:
-        found(OTHER, Where(environ))
+        found(OTHER, config_home.where)
     first, second = (str(row["locator"]) for row in several.value.candidates)
     assert [row["title"] for row in several.value.candidates] == ["Later", "One"]
     assert first == again.locator
     for named in (first, first[:8] + first[36:], f"{OTHER}@{again.deleted_at}", f"Later@{again.instant}"):
-        assert found(named, Where(environ)) == again
-    assert found(second, Where(environ)).title == "One"
+        assert found(named, config_home.where) == again
+    assert found(second, config_home.where).title == "One"
     with pytest.raises(SessionNotFound):
-        found(f"{OTHER}@2020-01-01T00-00-00.000Z", Where(environ))
-    restoring.write(restoring.plan(again, Where(environ)), Where(environ))
-    assert found(OTHER, Where(environ)).title == "One"
+        found(f"{OTHER}@2020-01-01T00-00-00.000Z", config_home.where)
+    restoring.write(restoring.plan(again, config_home.where), config_home.where)
+    assert found(OTHER, config_home.where).title == "One"
 
 
 def test_emptying_removes_what_was_finished(config_home: ConfigHome) -> None:
@@ -484,10 +449,9 @@ def test_what_was_changed_or_removed_in_the_trash_is_told(config_home: ConfigHom
 
 def test_the_index_forgets_and_learns_again(config_home: ConfigHome) -> None:
     """A deleted session is not found by a search, a restored one is."""
-    environ = config_home.environ
 
     def sessions() -> int:
-        with opened_index(Where(environ)) as index:
+        with opened_index(config_home.where) as index:
             return int(index.db.execute("SELECT count(*) FROM files").fetchone()[0])
 
     session = laid_out(config_home)
@@ -567,7 +531,6 @@ def test_what_was_half_removed_is_finished_by_the_next(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Counted until then, of whatever session; a failure names the path, and what else goes is gone."""
-    environ = config_home.environ
     entries = [delete(laid_out(config_home, number), config_home) for number in (SESSION, OTHER)]
     real = move.remove
 
@@ -580,11 +543,11 @@ def test_what_was_half_removed_is_finished_by_the_next(
         with monkeypatch.context() as patch:
             patch.setattr(trash, "remove", refused)
             with pytest.raises(WriteFailed, match=f"{SESSION}.*Permission denied"):
-                deletion.empty(trash.all_deleted(Where(environ)), Where(environ), trash.strays(Where(environ)))
-        (stray,) = trash.strays(Where(environ))
+                deletion.empty(trash.all_deleted(config_home.where), config_home.where, trash.strays(config_home.where))
+        (stray,) = trash.strays(config_home.where)
         assert (stray.folder, stray.gone, stray.files) == (entries[0].folder + GONE, True, 8), strays
-    assert trash.all_deleted(Where(environ)) == []
-    assert deletion.empty([], Where(environ), trash.strays(Where(environ))) == []
+    assert trash.all_deleted(config_home.where) == []
+    assert deletion.empty([], config_home.where, trash.strays(config_home.where)) == []
     assert not (config_home.config / "resume-hooks" / "trash").exists()
 
 
@@ -619,20 +582,18 @@ def test_a_folder_of_no_session_is_none(config_home: ConfigHome) -> None:
 @pytest.mark.parametrize("note", [None, b"{", b"{}"])
 def test_an_entry_that_can_not_be_told_is_counted(config_home: ConfigHome, note: bytes | None) -> None:
     """Its note missing or damaged: nothing takes it for empty, and only who names it removes it."""
-    environ = config_home.environ
     entry = delete(laid_out(config_home), config_home)
     path = Path(entry.folder) / MANIFEST
     path.unlink() if note is None else path.write_bytes(note)
-    (stray,) = trash.strays(Where(environ))
+    (stray,) = trash.strays(config_home.where)
     assert (stray.folder, stray.gone, stray.files) == (entry.folder, False, 7 + (note is not None))
     assert stray.size >= entry.size
-    deletion.empty([entry], Where(environ), [])
+    deletion.empty([entry], config_home.where, [])
     assert not os.path.exists(entry.folder)
 
 
 def test_copies_of_one_id_share_what_belongs_to_it(config_home: ConfigHome) -> None:
     """The backups go with the last copy; whichever comes back has them, and emptying does not take them from it."""
-    environ = config_home.environ
     first = laid_out(config_home)
     second = locate.session_file(write_session(config_home.project("/elsewhere"), SESSION, conversation(1), mtime=OLD))
     backup = config_home.config / "file-history" / SESSION / "abc@v1"
@@ -643,11 +604,11 @@ def test_copies_of_one_id_share_what_belongs_to_it(config_home: ConfigHome) -> N
     restore(config_home, one.locator)
     assert backup.read_bytes() == b"the user's file"
     (warning,) = restore(config_home, two.locator).warnings
-    assert first.path in warning
+    assert warning.startswith(f"{first.path} has the same id"), "newer clients refuse an id that lies in two folders"
     delete(first, config_home)
     last = delete(second, config_home)
     Path(first.path).write_bytes(b"{}\n")  # back by hand
-    deletion.empty(trash.all_deleted(Where(environ)), Where(environ))
+    deletion.empty(trash.all_deleted(config_home.where), config_home.where)
     assert not os.path.exists(last.folder)
     assert backup.read_bytes() == b"the user's file"
 
@@ -657,37 +618,35 @@ def test_one_command_at_a_time_is_at_work_in_the_trash(
 ) -> None:
     """The others wait until that packed it; else they say so, and change nothing."""
     monkeypatch.setattr(commit, "PATIENCE", 0.1)
-    environ = config_home.environ
     entry = delete(laid_out(config_home), config_home)
-    decided = restoring.plan(entry, Where(environ))
-    other = deletion.plan(laid_out(config_home, OTHER), Where(environ))
+    decided = restoring.plan(entry, config_home.where)
+    other = deletion.plan(laid_out(config_home, OTHER), config_home.where)
     tries: list[Callable[[], object]] = [
-        lambda: restoring.write(decided, Where(environ)),
-        lambda: deletion.empty([entry], Where(environ)),
-        lambda: deletion.write(other, Where(environ)),
+        lambda: restoring.write(decided, config_home.where),
+        lambda: deletion.empty([entry], config_home.where),
+        lambda: deletion.write(other, config_home.where),
     ]
-    with commit.only_one_in_trash(Where(environ)):
+    with commit.only_one_in_trash(config_home.where):
         for act in tries:
             with pytest.raises(SessionOpen, match="at work in the trash"):
                 act()
-    assert trash.all_deleted(Where(environ)) == [entry]
-    restoring.write(decided, Where(environ))
+    assert trash.all_deleted(config_home.where) == [entry]
+    restoring.write(decided, config_home.where)
 
 
 @pytest.mark.parametrize("how", ["emptied", "restored"])
 def test_a_restore_that_comes_too_late_says_what_is_so(config_home: ConfigHome, how: str) -> None:
     """Between plan and write another command had the entry: whether the session is there is looked up."""
-    environ = config_home.environ
     entry = delete(laid_out(config_home), config_home)
-    decided = restoring.plan(entry, Where(environ))
+    decided = restoring.plan(entry, config_home.where)
     if how == "emptied":
-        deletion.empty([entry], Where(environ))
+        deletion.empty([entry], config_home.where)
     else:
-        restoring.write(decided, Where(environ))
+        restoring.write(decided, config_home.where)
     with pytest.raises(SessionNotFound) as told:
-        restoring.write(decided, Where(environ))
+        restoring.write(decided, config_home.where)
     assert ("is in its place" in told.value.remedy) is (how == "restored")
-    assert deletion.empty([entry], Where(environ)) == []
+    assert deletion.empty([entry], config_home.where) == []
 
 
 def test_nothing_is_called_safe_that_is_not_there(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:

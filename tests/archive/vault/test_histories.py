@@ -10,7 +10,7 @@ import pytest
 
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.archive.vault.lookup import as_it_was, states
-from resume_hooks.archive.vault.verify import verify
+from resume_hooks.archive.vault.packs import verify
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.manifest import ArchivedSession, find
 from tests.archive.vault.laid_out import OLD, kept_files, laid_out, vault_files

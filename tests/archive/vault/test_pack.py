@@ -19,9 +19,8 @@ from resume_hooks.archive.vault import restore
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.archive.vault.commit import forget
 from resume_hooks.archive.vault.lookup import as_it_was
-from resume_hooks.archive.vault.pack_writer import lines_of
+from resume_hooks.archive.vault.packs import lines_of, unreadable, verify
 from resume_hooks.archive.vault.rewrite import rewrite
-from resume_hooks.archive.vault.verify import unreadable, verify
 from resume_hooks.errors import SessionNotFound, WriteFailed
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived import unpack

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks import settings
-from resume_hooks.archive.vault import delete, first_use_notice, permission, policy
+from resume_hooks.archive.vault import delete, permission, policy
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.cli.archived import kept_text
 from resume_hooks.cli.schema.sessions import KeptSession
@@ -154,10 +154,10 @@ def test_an_employers_retention(config_home: ConfigHome, monkeypatch: pytest.Mon
 
 def test_said_once(config_home: ConfigHome) -> None:
     """The first time, with the way to switch it off; then never again."""
-    said = first_use_notice.line(config_home.where)
+    said = permission.line(config_home.where)
     assert "beyond the client's 30 days" in said
     assert "config vault off" in said
-    assert first_use_notice.line(config_home.where) == ""
+    assert permission.line(config_home.where) == ""
 
 
 @pytest.mark.parametrize(

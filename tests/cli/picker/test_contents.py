@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from resume_hooks.cli.picker import contents
-from resume_hooks.cli.picker.contents import Answer, Asked, ContentSearch
+from resume_hooks.cli.picker import threads
+from resume_hooks.cli.picker.threads import Answer, Asked, ContentSearch
 from resume_hooks.hooks.session_list.said import MOST_READ as FEWER
 from resume_hooks.hooks.session_list.said import Said
 from resume_hooks.search.engine import Searcher, find
@@ -112,7 +112,7 @@ def test_only_the_last_words_are_looked_for(said: ConfigHome, monkeypatch: pytes
         go_on.wait(20)
         return []
 
-    monkeypatch.setattr(contents, "said_of", slow)
+    monkeypatch.setattr(threads, "said_of", slow)
     with looked_through(said) as talk:
         talk.contents.ask(Asked("first", everywhere=False))
         looking.wait(20)
@@ -149,7 +149,7 @@ def test_leaving_ends_an_update(said: ConfigHome) -> None:
 
 def test_an_index_that_is_not_complete(said: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """How many files could not be looked through is said."""
-    monkeypatch.setattr(contents, "LIMIT", -1.0)
+    monkeypatch.setattr(threads, "LIMIT", -1.0)
     with looked_through(said) as talk:
         assert talk.asked("linter", everywhere=True).behind == 2
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.cli.picker import screen as previews
-from resume_hooks.cli.picker.screen import READING, Previews
+from resume_hooks.cli.picker import threads as previews
+from resume_hooks.cli.picker.threads import READING, Previews
 from resume_hooks.hooks.session_list.preview import OUTLINE
 from resume_hooks.search import listing
 from resume_hooks.search.listing import ListedSession

@@ -14,14 +14,12 @@ from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import DummyOutput
 
-from resume_hooks.cli.picker.contents import Answer, ContentSearch
-from resume_hooks.cli.picker.screen import Chooser, Deed, Offered
+from resume_hooks.cli.picker.screen import Chooser, Deed, Offered, place
 from resume_hooks.cli.picker.sequences import KeysOnly
-from resume_hooks.cli.picker.view import place
+from resume_hooks.cli.picker.threads import Answer, ContentSearch
 from resume_hooks.hooks.session_list.said import Said
 from resume_hooks.hooks.session_list.state import Listed
 from resume_hooks.paths import Where
-from resume_hooks.search.listing import ListedSession
 from tests.builders import session_id
 from tests.hooks.session_list.rows import row
 
@@ -39,6 +37,12 @@ def typed(sessions: Sessions, contents: Any = None, **options: Any) -> Iterator[
     with create_pipe_input() as keys, create_app_session(input=keys, output=DummyOutput()):
         deeds: dict[str, Deed] = {"c-y": lambda one, _: f"GO {one.title.upper()}"}
         yield Chooser(Offered(sessions, "/home/me/proj", deeds, contents), Where({}), **options), keys
+
+
+def taken(chooser: Chooser) -> str | None:
+    """The title of the session that is chosen."""
+    chosen = chooser.run()
+    return chosen.title if chosen else None
 
 
 def when(holds: Callable[[], bool], act: Callable[[], object]) -> None:
@@ -71,8 +75,7 @@ def test_keys(keys: str, title: str | None) -> None:
     """What is taken; keys behind the last one change nothing."""
     with typed(three) as (chooser, pipe):
         when(lambda: chooser.choices.count == 3, lambda: pipe.send_text(keys))
-        chosen = chooser.run()
-    assert (chosen.title if chosen else None) == title
+        assert taken(chooser) == title
 
 
 NO_KEYS = (
@@ -94,9 +97,7 @@ def test_what_is_no_key_of_ours(sequence: str, pieces: int) -> None:
                 pipe.send_text(piece)
 
         when(lambda: chooser.choices.count == 3, send)
-        chosen = chooser.run()
-    assert chosen is not None
-    assert chosen.title == "Title 3"
+        assert taken(chooser) == "Title 3"
 
 
 @pytest.mark.parametrize("sequence", NO_KEYS)
@@ -114,9 +115,7 @@ def test_a_paste_is_text() -> None:
     with typed(three) as (chooser, pipe):
         text = "\x1b[200~title\x1b[I\x1b[201~\x15title 2\r"
         when(lambda: chooser.choices.count == 3, lambda: pipe.send_text(text))
-        chosen = chooser.run()
-    assert chosen is not None
-    assert chosen.title == "Title 2"
+        assert taken(chooser) == "Title 2"
 
 
 def test_what_is_listed_is_told() -> None:
@@ -183,9 +182,7 @@ def test_a_listing_that_was_left_adds_nothing() -> None:
             pipe.send_text("\r")
 
         when(lambda: chooser.everywhere and chooser.choices.count == 1, release)
-        chosen: ListedSession | None = chooser.run()
-    assert chosen is not None
-    assert (chosen.title, chooser.choices.count) == ("Title 2", 1)
+        assert (taken(chooser), chooser.choices.count) == ("Title 2", 1)
 
 
 class Saying(ContentSearch):
@@ -220,9 +217,7 @@ def test_what_was_said_can_be_chosen() -> None:
         chooser, pipe = found
         when(lambda: chooser.choices.count == 3, lambda: pipe.send_text("pool"))
         when(ready, take)
-        chosen = chooser.run()
-    assert chosen is not None
-    assert chosen.title == "Title 2"
+        assert taken(chooser) == "Title 2"
     assert heads == ["Resume a session · /home/me/proj · 1 of 3 · 7 files not indexed yet"]
 
 
@@ -244,9 +239,7 @@ def test_what_was_asked_before_is_no_answer() -> None:
     with typed(three, contents=lambda told: Saying(told, slow)) as (chooser, pipe):
         when(lambda: chooser.choices.count == 3, lambda: pipe.send_text("pool"))
         when(lambda: chooser._typed.text == "pool" and chooser._loading is not None and chooser._loading.done, type_on)
-        chosen = chooser.run()
-    assert chosen is not None
-    assert chosen.title == "Title 2"
+        assert taken(chooser) == "Title 2"
     assert told == ["  Looking in what was said ..."]
 
 
@@ -266,9 +259,7 @@ def test_a_bug_of_what_was_said_costs_no_choice() -> None:
     with typed(three, contents=lambda told: Saying(told, broken)) as (chooser, pipe):
         when(lambda: chooser.choices.count == 3, lambda: pipe.send_text("zzz"))
         when(lambda: bool(chooser.message) and chooser._asked is None and not chooser.choices.fitting, take)
-        chosen = chooser.run()
-    assert chosen is not None
-    assert chosen.title == "Title 3"
+        assert taken(chooser) == "Title 3"
     assert messages == ["What was said can't be looked through: ZeroDivisionError", "  No session holds these words."]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 
 from resume_hooks.archive.vault.archive_session import archive_session
-from resume_hooks.archive.vault.verify import verify
+from resume_hooks.archive.vault.packs import verify
 from resume_hooks.derive.imports.read_bundle import unpacked
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.reading.bundle import export

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from resume_hooks.hooks.session_list.rows import cut, home_short, listed, titled, told, wrapped
 from resume_hooks.hooks.session_list.said import Said
-from resume_hooks.system.columns import width
+from resume_hooks.system.text import width
 from tests.hooks.session_list.rows import NOW, row
 
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import orjson
 import pytest
 
-from resume_hooks.cli.schema.upkeep import FsckSession
 from resume_hooks.maintenance.fsck.diagnose import examine
-from resume_hooks.maintenance.fsck.findings import LISTED, SEVERITIES, DefectReport
+from resume_hooks.maintenance.fsck.findings import SEVERITIES, DefectReport
 from resume_hooks.paths import Where
 from resume_hooks.sessions.session_files import SessionFile
 from tests.builders import (
@@ -91,13 +90,6 @@ def test_a_shorter_branch_that_was_left_is_no_finding(tmp_path: Path) -> None:
     rewound = [*conversation(2), *conversation(2, prefix="x", start=20)]
     rewound[4]["parentUuid"] = "r1"
     assert examined(session_bytes(rewound), tmp_path).groups == ()
-
-
-def test_many_findings_of_a_kind_are_one_group(tmp_path: Path) -> None:
-    """Counted in all, listed up to the cap."""
-    records = [{**record, "sessionId": "another"} for record in conversation(LISTED)]
-    (kind,) = FsckSession.model_validate(examined(session_bytes(records), tmp_path)).model_dump()["kinds"]
-    assert (kind["code"], kind["count"], len(kind["findings"])) == ("session-id-foreign", 2 * LISTED, LISTED)
 
 
 def test_a_session_that_cannot_be_read_is_a_finding(tmp_path: Path) -> None:

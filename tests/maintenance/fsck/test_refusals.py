@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.maintenance.fsck.refusals import defects_behind
+from resume_hooks.maintenance.fsck.messages import defects_behind
 from tests.maintenance.fsck.cases import CASES
 
 CODES = {

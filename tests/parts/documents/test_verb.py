@@ -7,7 +7,8 @@ from pathlib import Path
 from resume_hooks.storage.stored_settings import store
 from tests.builders import SESSION, ConfigHome
 from tests.cli.conftest import Cli, Document
-from tests.cli.test_handoff import everything, parent, project
+from tests.cli.test_every_verb import state
+from tests.cli.test_handoff import parent, project
 from tests.cli.test_handoff_edit import Desk, desk
 
 __all__ = ["desk", "parent", "project"]
@@ -34,11 +35,11 @@ def test_a_dry_run_writes_no_document_either(config_home: ConfigHome, document: 
     """It names what would be written."""
     store("handoff_dir", "_handoffs")
     store("ledger_file", "NOW.md")
-    before = everything(config_home)
+    before = state(config_home)
     data = document("handoff", SESSION, "--out", "x.md", "--dry-run")["data"]
     assert len(data["documents"]) == 2
     assert data["ledger"].endswith("/proj/NOW.md")
-    assert everything(config_home) == before
+    assert state(config_home) == before
 
 
 def test_the_settings_count_for_every_handoff(cli: Cli, document: Document, parent: Path, project: Path) -> None:

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 import pytest
 
-from resume_hooks.archive.vault import first_use_notice
+from resume_hooks.archive.vault import permission
 from resume_hooks.parts.lost import history
 from resume_hooks.parts.lost.lost_prompts import lost_prompts
 from resume_hooks.sessions.agents import registry
@@ -86,7 +86,7 @@ def test_found_read_and_gone_on_from(kept: Path, cli: Cli, document: Document, c
     assert [row["status"] for row in rows] == ["prompts", "present"]
     assert "(prompts only)" in cli("lineage", made["session_id"]).stdout.decode()
     assert "2 prompts of 1 lost session are left" in cli("doctor").stdout.decode()
-    assert "2 prompts of 1 lost session are left" in first_use_notice.line(config_home.where)
+    assert "2 prompts of 1 lost session are left" in permission.line(config_home.where)
     assert kept.read_bytes() == before
     copies = [Path(file) for file, *_ in os.walk(config_home.config / "resume-hooks" / "mirrors")]
     assert {stat.S_IMODE(path.stat().st_mode) for path in copies} == {0o700}

@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from resume_hooks.archive.retention import pending
-from resume_hooks.archive.vault.first_use_notice import is_open, waits
-from resume_hooks.archive.vault.permission import MOST_BYTES, allowed
+from resume_hooks.archive.vault.permission import MOST_BYTES, allowed, is_open, waits
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, find_session
 from resume_hooks.sessions.expiry import is_archived

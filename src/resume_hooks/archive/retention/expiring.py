@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from resume_hooks.archive.vault.first_use_notice import waits
+from resume_hooks.archive.vault.permission import waits
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, all_folders
@@ -40,8 +40,10 @@ class Outlook(NamedTuple):
 
 def outlook(cwd: str, where: Where) -> Outlook:
     """What goes within seven days, were a client started in ``cwd``."""
-    found = retention(cwd, where)
-    ends = _going(found.days, where) if found.days is not None else []
+    found, until = retention(cwd, where), time.time() + SOON
+    endings = None if found.days is None else Endings(found.days, where)
+    within = (each for folder in all_folders(where) for each in endings.of(folder)) if endings else ()
+    ends = [ending for each in within if (ending := each.before(until))]
     whole = [ending for ending in ends if ending.whole]
     return Outlook(
         retention=found,
@@ -51,11 +53,6 @@ def outlook(cwd: str, where: Where) -> Outlook:
         unkept=sum(not is_archived(ending.session.session_id, ending.written, where) for ending in ends),
         first=min((ending.at for ending in ends), default=None),
     )
-
-
-def _going(days: int, where: Where) -> list[Ending]:
-    endings, until = Endings(days, where), time.time() + SOON
-    return [ending for folder in all_folders(where) for ends in endings.of(folder) if (ending := ends.before(until))]
 
 
 class Slice(NamedTuple):
@@ -80,15 +77,23 @@ def archive_expiring(project: str, cwd: str, where: Where, is_over: Callable[[],
     days = claude_settings.kept_days(cwd, where)
     if days is None:
         return Slice(0, 0, 0, now + DAY)
-    agenda = _Agenda(days, where, now)
+    endings, next_look = Endings(days, where), now + DAY
     own = os.path.join(where.projects, project)
-    due = agenda.due([own], SOON)
-    if not waiting:
-        due += agenda.due([folder for folder in all_folders(where) if folder != own], DAY)
+    others = [] if waiting else [folder for folder in all_folders(where) if folder != own]
+    due = list[Ending]()
+    for folders, before in (([own], SOON), (others, DAY)):
+        found = []
+        for ends in (ends for folder in folders for ends in endings.of(folder)):
+            ending = ends.before(now + before)
+            if ending and not is_archived(ends.session.session_id, ending.written, where):
+                found.append(ending)
+            if (after := ends.after(now + before)) is not None:
+                next_look = min(next_look, after - before)
+        due += sorted(found, key=lambda ending: ending.at)  # the first to go first
     if not due:
-        return Slice(0, 0, 0, agenda.next_look)
+        return Slice(0, 0, 0, next_look)
     kept, failed, left = _keep(due, where, is_over, waiting=waiting)
-    look = now if left else min(agenda.next_look, now + AGAIN) if failed else agenda.next_look
+    look = now if left else min(next_look, now + AGAIN) if failed else next_look
     return Slice(kept, failed, left, look)
 
 
@@ -111,27 +116,3 @@ def _keep(due: Sequence[Ending], where: Where, is_over: Callable[[], bool], *, w
         except ResumeHooksError:
             failed += 1
     return kept, failed, left
-
-
-class _Agenda:
-    """What is to be kept just now, and when there will be more: ``next_look``, a day from now at the latest."""
-
-    def __init__(self, days: int, where: Where, now: float) -> None:
-        self.next_look = now + DAY
-        self._where = where
-        self._now = now
-        self._endings = Endings(days, where)
-
-    def due(self, folders: Sequence[str], before: float) -> list[Ending]:
-        """The sessions of project folders that end in less than ``before`` seconds, the first to go first.
-
-        Left out: what is kept as it is.
-        """
-        due, until = list[Ending](), self._now + before
-        for ends in (ends for folder in folders for ends in self._endings.of(folder)):
-            ending = ends.before(until)
-            if ending and not is_archived(ends.session.session_id, ending.written, self._where):
-                due.append(ending)
-            if (after := ends.after(until)) is not None:
-                self.next_look = min(self.next_look, after - before)
-        return sorted(due, key=lambda ending: ending.at)

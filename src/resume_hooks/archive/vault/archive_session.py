@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.archive.vault import commit
-from resume_hooks.archive.vault.pack_writer import PackWriter
+from resume_hooks.archive.vault.packs import PackWriter
 from resume_hooks.archive.vault.permission import require_allowed
 from resume_hooks.errors import SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import Where, open_regular
@@ -131,13 +131,6 @@ def about_of(path: str, parent: Sequence[str]) -> About:
     )
 
 
-class _Comparison(NamedTuple):
-    """The client's files that the vault has not as they are, and the archived files that stay as they are."""
-
-    new: tuple[ClientFile, ...]
-    unchanged: tuple[ArchivedFile, ...]
-
-
 class _OldPackUnreadableError(Exception):
     """What is archived already can't be copied into a new pack."""
 
@@ -167,7 +160,13 @@ def archive_session(
             commit.stamp(archived)
             return archived
         with commit.only_one(session.session_id, where, patience):
-            return _write(find(session.session_id, where), session, *client_files.of(session), where)
+            old, (sources, missed) = find(session.session_id, where), client_files.of(session)
+            folder = folder_of(session.session_id, where)
+            new = described(session, where)._replace(folder=folder, complete=not missed)
+            files, earlier = _packed_files(old, *_compare(old, sources), folder)
+            parts = {part.place: part for part in files}
+            whole = new._replace(parts=(parts.pop(new.place), *parts.values()), earlier=earlier)
+            return commit.commit(whole, where)
     except FileNotFoundError as error:
         raise _gone(error.filename or session.path) from error
     except OSError as error:
@@ -185,7 +184,7 @@ def is_current(archived: ArchivedSession, session: SessionFile, client_files: Cl
         return False
     first = sources[0]
     same = clock.from_epoch(first.status.st_mtime) == archived.ended and first.place == archived.place
-    changed = _compare(archived, sources).new or archived.complete == bool(missed)
+    changed = _compare(archived, sources)[0] or archived.complete == bool(missed)
     return (same or _is_earlier(archived, first)) and not changed
 
 
@@ -193,7 +192,9 @@ def _gone(path: object) -> SessionNotFound:
     return SessionNotFound(f"{path} is gone", "Was it deleted just now?")
 
 
-def _compare(archived: ArchivedSession | None, sources: Sequence[ClientFile]) -> _Comparison:
+def _compare(
+    archived: ArchivedSession | None, sources: Sequence[ClientFile]
+) -> tuple[list[ClientFile], list[ArchivedFile]]:
     """What of the client's files is to be packed, and what of the archived ones stays: also what the client dropped."""
     parts = {beside(part.place): part for part in archived.parts} if archived else {}
     packs = set(os.listdir(archived.folder)) if archived else set()
@@ -208,7 +209,7 @@ def _compare(archived: ArchivedSession | None, sources: Sequence[ClientFile]) ->
         else:
             new.append(source)
             parts.pop(name, None)
-    return _Comparison(tuple(new), tuple(parts.values()))
+    return new, list(parts.values())
 
 
 def _is_earlier(archived: ArchivedSession, source: ClientFile) -> bool:
@@ -220,20 +221,6 @@ def _is_earlier(archived: ArchivedSession, source: ClientFile) -> bool:
 
 def _is_same(part: ArchivedFile, source: ClientFile) -> bool:
     return (part.seen, part.mtime_ns) == (source.status.st_size, source.status.st_mtime_ns)
-
-
-def _write(
-    old: ArchivedSession | None,
-    session: SessionFile,
-    sources: Sequence[ClientFile],
-    missed: Sequence[str],
-    where: Where,
-) -> ArchivedSession:
-    folder = folder_of(session.session_id, where)
-    new = described(session, where)._replace(folder=folder, complete=not missed)
-    files, earlier = _packed_files(old, _compare(old, sources), folder)
-    parts = {part.place: part for part in files}
-    return commit.commit(new._replace(parts=(parts.pop(new.place), *parts.values()), earlier=earlier), where)
 
 
 def described(session: SessionFile, where: Where) -> ArchivedSession:
@@ -256,39 +243,44 @@ def described(session: SessionFile, where: Where) -> ArchivedSession:
 
 
 def _packed_files(
-    old: ArchivedSession | None, compared: _Comparison, folder: str
+    old: ArchivedSession | None, new: Sequence[ClientFile], unchanged: Sequence[ArchivedFile], folder: str
 ) -> tuple[list[ArchivedFile], tuple[EarlierState, ...]]:
     """All archived files and earlier states, packed together where something is new.
 
     A pack that can't be read stays for what it holds; what the client has is archived all the same.
     """
-    if old and not compared.new:
-        return list(compared.unchanged), old.earlier
+    if old and not new:
+        return list(unchanged), old.earlier
     try:
-        return _pack(old, compared, folder)
+        return _pack(old, new, unchanged, folder)
     except _OldPackUnreadableError:
-        return _pack(old, compared, folder, copies=False)
+        return _pack(old, new, unchanged, folder, copies=False)
 
 
 def _pack(
-    old: ArchivedSession | None, compared: _Comparison, folder: str, *, copies: bool = True
+    old: ArchivedSession | None,
+    new: Sequence[ClientFile],
+    unchanged: Sequence[ArchivedFile],
+    folder: str,
+    *,
+    copies: bool = True,
 ) -> tuple[list[ArchivedFile], tuple[EarlierState, ...]]:
     """Write a pack of what is new and, with ``copies``, of what is archived already."""
     before = {beside(part.place): part for part in old.parts} if old else {}
     with PackWriter(folder, commit.next_name(folder, old)) as pack:
-        added = [(_add(pack, source, before.get(beside(source.place)))) for source in compared.new]
+        added = [(_add(pack, source, before.get(beside(source.place)))) for source in new]
         states = old.earlier if old else ()
         if old and (replaced := tuple(part for _, part in added if part)):
             states = (*states, EarlierState(old.archived_at, replaced))
         moved: dict[ArchivedFile, ArchivedFile] = {}
         if copies:
             try:
-                moved = pack.copy([*compared.unchanged, *(part for state in states for part in state.parts)])
+                moved = pack.copy([*unchanged, *(part for state in states for part in state.parts)])
             except OSError as error:
                 raise _OldPackUnreadableError from error
         pack.finish()
     earlier = (state._replace(parts=tuple(moved.get(part, part) for part in state.parts)) for state in states)
-    return [*(new for new, _ in added), *(moved.get(part, part) for part in compared.unchanged)], tuple(earlier)
+    return [*(part for part, _ in added), *(moved.get(part, part) for part in unchanged)], tuple(earlier)
 
 
 def _add(pack: PackWriter, source: ClientFile, before: ArchivedFile | None) -> tuple[ArchivedFile, ArchivedFile | None]:

@@ -103,9 +103,12 @@ def stamp(archived: ArchivedSession) -> None:
 
 def commit(archived: ArchivedSession, where: Where) -> ArchivedSession:
     """Make a manifest the one that counts; as it was written. What it no longer names is removed after. WriteFailed."""
-    whole = archived._replace(stored=_stored(archived))
-    path = os.path.join(archived.folder, MANIFEST)
-    state_file.replace(path, to_bytes(whole), where)
+    stored = sum(part.size for part in archived.parts if not part.where)
+    for name in {part.where for part in archived.all_parts if part.where}:
+        with contextlib.suppress(OSError):
+            stored += os.lstat(os.path.join(archived.folder, name)).st_size
+    whole = archived._replace(stored=stored)
+    state_file.replace(os.path.join(archived.folder, MANIFEST), to_bytes(whole), where)
     return whole
 
 
@@ -172,11 +175,3 @@ def _names(folder: str) -> list[str]:
         return [name for name in os.listdir(folder) if _OURS.fullmatch(name)]
     except OSError:
         return []
-
-
-def _stored(archived: ArchivedSession) -> int:
-    total = sum(part.size for part in archived.parts if not part.where)
-    for name in {part.where for part in archived.all_parts if part.where}:
-        with contextlib.suppress(OSError):
-            total += os.lstat(os.path.join(archived.folder, name)).st_size
-    return total

@@ -131,29 +131,28 @@ class _Move:
         sync_folder(os.path.dirname(folder))
 
     def _unlink(self) -> None:
-        """Take all from its place that is of no copy in another project; what the user deletes is not held, either."""
-        shared, folders = _has_copies(self._entry, self._where), set[str]()
+        """Take all from its place but what a copy in another project would miss; what the user deletes is not held."""
+        name, folders = os.path.basename(self._entry.place), set[str]()
+        others = (each for each in all_folders(self._where) if os.path.basename(each) != self._entry.project)
+        shared = any(is_session_file(os.path.join(each, name)) for each in others)
         for part in self._entry.parts:
             place = real(part.place, self._where)
             if shared and part.place.split("/")[0] in BY_ID:
                 continue
             release(place, self._where)
-            self._require_unchanged(place, part)
+            there, kept = os.lstat(place), stored(self._entry.folder, part)
+            is_copied = (there.st_size, there.st_mtime_ns) == (part.size, part.mtime_ns)
+            if not is_copied and not os.path.samestat(there, os.lstat(kept)):
+                raise OSError(errno.EBUSY, "Changed while it was copied", place)
             self._gone.append(part)
             os.unlink(place)
             folders.add(os.path.dirname(place))
         for folder in folders:
             sync_folder(folder)
         for place in dict.fromkeys(_own_folder(part, self._entry) for part in self._gone):
-            if place:
-                _remove_empty(real(place, self._where))
-
-    def _require_unchanged(self, place: str, part: ArchivedFile) -> None:
-        """Raise OSError where a file is not in the trash, and not what was copied there."""
-        there = os.lstat(place)
-        is_copied = (there.st_size, there.st_mtime_ns) == (part.size, part.mtime_ns)
-        if not is_copied and not os.path.samestat(there, os.lstat(stored(self._entry.folder, part))):
-            raise OSError(errno.EBUSY, "Changed while it was copied", place)
+            for empty, _, _ in os.walk(real(place, self._where), topdown=False) if place else ():
+                with contextlib.suppress(OSError):  # something is left in it
+                    os.rmdir(empty)
 
     def _put_back(self) -> None:
         """Undo what was unlinked. What can't be put back stays in the trash, which says so."""
@@ -220,25 +219,11 @@ def _parts(session: SessionFile, where: Where) -> tuple[ArchivedFile, ...]:
     return tuple(stored_file(place, status) for place, _, status in sources)
 
 
-def _has_copies(entry: ArchivedSession, where: Where) -> bool:
-    """Whether another project has the session, too, which would miss what lies under its id."""
-    name = os.path.basename(entry.place)
-    others = (os.path.join(folder, name) for folder in all_folders(where) if os.path.basename(folder) != entry.project)
-    return any(map(is_session_file, others))
-
-
 def _own_folder(part: ArchivedFile, entry: ArchivedSession) -> str:
     """The folder of the session's own that a file lies in, from the config home on; ``""`` for none."""
     steps = part.place.split("/")
     number = 2 if steps[0] in BY_ID else 3
     return "/".join(steps[:number]) if entry.session_id in steps[:number] else ""
-
-
-def _remove_empty(path: str) -> None:
-    """Remove a folder and those in it, as far as nothing is left in them."""
-    for folder, _, _ in os.walk(path, topdown=False):
-        with contextlib.suppress(OSError):
-            os.rmdir(folder)
 
 
 def _refused(path: str, error: OSError) -> WriteFailed:

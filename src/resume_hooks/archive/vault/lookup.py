@@ -31,8 +31,10 @@ def find(
     found = named_by(wanted, everything, where, by_part=by_part)
     if not found and (state := _STATE.fullmatch(wanted)):
         named = named_by(state[1], everything, where, by_part=by_part)
-        rows = (row for archived in named for row in _instants(archived))
-        found = [archived for at, archived in rows if at == state[2].replace(":", "-")]
+        at = state[2].replace(":", "-")
+        found = [each for each in named if each.deleted_at and each.instant == at]
+        kept = (each for each in named if not each.deleted_at)
+        found += [as_it_was(each, earlier) for each in kept for earlier in states(each) if instant(earlier) == at]
     if not found:
         raise SessionNotFound(
             f"The vault holds no session '{wanted}'", "See what it holds: resume-hooks archive --list"
@@ -42,13 +44,6 @@ def find(
             wanted, [candidate(archived, where) for archived in found], remedy=ANOTHER if deleted else LONGER
         )
     return found[0]
-
-
-def _instants(archived: ArchivedSession) -> list[tuple[str, ArchivedSession]]:
-    """What may be named with an instant."""
-    if archived.deleted_at:
-        return [(archived.instant, archived)]
-    return [(instant(earlier), as_it_was(archived, earlier)) for earlier in states(archived)]
 
 
 def states(archived: ArchivedSession) -> list[EarlierState]:

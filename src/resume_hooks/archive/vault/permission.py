@@ -1,11 +1,25 @@
-"""What may be archived, by the setting ``vault`` and an employer's. Loads little: who makes a child waits for it."""
+"""What may be archived, by the setting ``vault`` and an employer's, and the first time only once the user was asked.
+
+Copies are made seven days before they are needed, so they can wait for the answer, and links hold the sessions
+meanwhile (``archive/held``); after ``PATIENCE_DAYS`` they are made all the same, and that is told. Where the client
+can't ask it is told once. Loads little: who makes a child waits for it.
+"""
 
 from __future__ import annotations
 
-from resume_hooks import settings
+import contextlib
+import os
+import time
+
+from resume_hooks import clock, settings
+from resume_hooks.clock import DAY
 from resume_hooks.errors import VaultOff
 from resume_hooks.paths import Where
-from resume_hooks.system.claude_settings import managed_days
+from resume_hooks.seam import answers
+from resume_hooks.sessions.archived.layout import vault
+from resume_hooks.storage.state_file import leave
+from resume_hooks.system.claude_settings import kept_days, managed_days
+from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted
 
 OFF = "the setting 'vault' is off"
@@ -31,3 +45,93 @@ def require_allowed(where: Where) -> None:
     if not may:
         remedy = "Switch it on: resume-hooks config vault on" if why == OFF else "Ask who manages this machine."
         raise VaultOff(f"Nothing was archived: {why}", remedy)
+
+
+PATIENCE_DAYS = 5
+"""Days that copies wait."""
+
+STAMP = "vault-told"
+"""A file in the state folder: somebody was told, or has answered."""
+
+CAN_ASK = os.path.join("pending", "can-ask")
+"""One that ``hooks/offered`` leaves there: a client that can ask was started."""
+
+ASKED = os.path.join("pending", "vault-asked")
+"""One that keeps the question from being asked again."""
+
+WAITING = os.path.join("pending", "vault-waiting")
+"""One that tells by its time since when copies wait."""
+
+
+def is_open(where: Where) -> bool:
+    """Whether the user is to be asked first: there is a client that can, and nobody was told or has chosen.
+
+    Not where an employer has decided, or once the wait is over.
+    """
+    if os.path.lexists(os.path.join(where.state, STAMP)) or not os.path.exists(os.path.join(where.state, CAN_ASK)):
+        return False
+    with contextlib.suppress(OSError):
+        if os.lstat(os.path.join(where.state, WAITING)).st_mtime < time.time() - PATIENCE_DAYS * DAY:
+            return False
+    return settings.load(where)["vault"].source == "default" and not managed_days()[1]
+
+
+def waits(where: Where) -> bool:
+    """Whether a copy that is to be made now waits for the answer; that is noted."""
+    with contextlib.suppress(OSError):
+        if is_open(where):
+            _leave(WAITING, where)
+            return True
+    return False
+
+
+def awaited(where: Where) -> str:
+    """What to tell while copies may wait for the answer: until when; ``""`` where nothing is asked."""
+    if not is_open(where):
+        return ""
+    until = f"{PATIENCE_DAYS} days after the first had to wait"
+    with contextlib.suppress(OSError):
+        since = os.lstat(os.path.join(where.state, WAITING)).st_mtime
+        until = f"from {clock.minute(clock.from_epoch(since + PATIENCE_DAYS * DAY))} UTC on"
+    return f"Copies wait for your answer, for which Claude Code asks; without one they are made {until}."
+
+
+def asks(where: Where) -> bool:
+    """Whether the question is to be asked now: it was not yet. OSError where the state folder can't be written."""
+    return _leave(ASKED, where)
+
+
+def put_off(where: Where) -> None:
+    """Note that nobody saw the question: the next start asks it. OSError where the state folder can't be written."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(os.path.join(where.state, ASKED))
+
+
+def settle(where: Where) -> None:
+    """Note that there is an answer. OSError where the state folder can't be written."""
+    _leave(STAMP, where)
+
+
+def line(where: Where, cwd: str = "/") -> str:
+    """What to tell when something is archived for the first time; ``""`` ever after, and where that is asked.
+
+    The question ``what was lost before``: given where things are; what comes back is a sentence, ``""`` for nothing.
+    """
+    try:
+        if is_open(where) or not _leave(STAMP, where):
+            return ""
+    except OSError:
+        return ""
+    days = kept_days(cwd, where)
+    period = (
+        "for as long as the client keeps them, and beyond"
+        if days is None
+        else f"beyond the client's {counted(days, 'day')}"
+    )
+    off = typed("config vault off")
+    said = f"Transcripts are now archived {period}, in {vault(where)}. Off, in a shell: {off}"
+    return " · ".join(filter(None, (said, *(lost(where) for lost in answers("what was lost before")))))
+
+
+def _leave(name: str, where: Where) -> bool:
+    return leave(os.path.join(where.state, name), where)

@@ -80,7 +80,9 @@ def due(where: Where, keeping: Collection[str] = ()) -> list[tuple[ArchivedSessi
     path, managed = managed_days()
     if managed:
         why = f"{path} has sessions deleted after {counted(managed, 'day')}"
-        return [(each, why, True) for each in archived if _age(each) >= managed * DAY]
+        ends = ((each, clock.milliseconds(each.ended)) for each in archived)
+        before = (time.time() - managed * DAY) * 1000
+        return [(each, why, True) for each, ended in ends if ended is not None and ended <= before]
     most, taken = settings.vault_room(where) or 0, sum(each.stored for each in archived)
     if not 0 < most < taken:
         return []
@@ -130,12 +132,6 @@ def _ancestors_of_living(archived: list[ArchivedSession], where: Where) -> set[s
             found.add(above)
             above = parents.get(above, "")
     return found
-
-
-def _age(archived: ArchivedSession) -> float:
-    """Seconds since a session was last written; 0 where no time can be told."""
-    ended = clock.milliseconds(archived.ended)
-    return 0.0 if ended is None else time.time() - ended / 1000
 
 
 def past_grace_period(due: Sequence[str], where: Where, now: float) -> set[str]:

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from resume_hooks.archive.vault import commit, trash
-from resume_hooks.archive.vault.pack_writer import lines_of
+from resume_hooks.archive.vault.packs import lines_of
 from resume_hooks.clock import DAY
 from resume_hooks.errors import CheckFailed, PlaceTaken, ResumeHooksError, SessionNotFound, WriteFailed
 from resume_hooks.paths import Where, find_session, open_regular, private_folder
@@ -97,7 +97,8 @@ def plan(archived: ArchivedSession, where: Where) -> Retrieval:
         session_id, path = archived.session_id, there or place
         size = archived.transcript.size
         if there and (os.path.getsize(there) < size or sha_of(there, size) != archived.transcript.sha256):
-            session_id = _new_id(archived)
+            told = f"{archived.session_id} {archived.transcript.sha256}"  # the same id for the same content
+            session_id = str(uuid.UUID(bytes=hashlib.sha256(told.encode()).digest()[:16], version=4))
             path = os.path.join(os.path.dirname(place), f"{session_id}.jsonl")
             warnings.append(RENAMED.format(path=there))
             there = path if os.path.lexists(path) else ""
@@ -345,9 +346,3 @@ def floor(cwd: str, where: Where) -> float:
     """The oldest time, in seconds since the epoch, that a restored file may have; 0 where none is too old."""
     kept = kept_days(cwd, where)
     return 0.0 if kept is None else time.time() - (kept - spare(kept)) * DAY
-
-
-def _new_id(archived: ArchivedSession) -> str:
-    """An id of the usual form, the same whenever the same content comes back."""
-    told = f"{archived.session_id} {archived.transcript.sha256}"
-    return str(uuid.UUID(bytes=hashlib.sha256(told.encode()).digest()[:16], version=4))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from itertools import chain
 
 from resume_hooks import clock
 from resume_hooks.archive.vault import commit, trash
 from resume_hooks.archive.vault.archive_session import about_of
-from resume_hooks.archive.vault.pack_writer import PackWriter, lines_of
+from resume_hooks.archive.vault.packs import PackWriter, lines_of
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import beside, unpacked
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession
@@ -45,18 +45,14 @@ def rewrite(
         with PackWriter(now.folder, commit.next_name(now.folder, now)) as pack:
             placed = pack.copy(list(now.all_parts), changed.content)
             pack.finish()
-        new = _placed(now, placed)
+        states = (state._replace(parts=tuple(placed[part] for part in state.parts)) for state in now.earlier)
+        parts = tuple(placed[part] for part in now.parts)
+        new = now._replace(parts=parts, earlier=tuple(states), archived_at=clock.now())
         new = changed.manifest(_described(new, where) if changed.lines else new)
         if changed.lines:
             commit.commit(new, where)
             shutil.rmtree(os.path.join(unpacked(where), now.session_id), ignore_errors=True)
         return changed.lines
-
-
-def _placed(archived: ArchivedSession, placed: Mapping[ArchivedFile, ArchivedFile]) -> ArchivedSession:
-    states = (state._replace(parts=tuple(placed[part] for part in state.parts)) for state in archived.earlier)
-    parts = tuple(placed[part] for part in archived.parts)
-    return archived._replace(parts=parts, earlier=tuple(states), archived_at=clock.now())
 
 
 def _described(archived: ArchivedSession, where: Where) -> ArchivedSession:

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from resume_hooks.archive.vault import commit, former
-from resume_hooks.archive.vault.pack_writer import PackWriter
+from resume_hooks.archive.vault.packs import PackWriter
 from resume_hooks.errors import ResumeHooksError, WriteFailed
-from resume_hooks.paths import Where, is_session_id, private_folder
+from resume_hooks.paths import Where, folders_in, is_session_id, private_folder
 from resume_hooks.sessions.archived.layout import MAX_FILES, TRASH, unpacked
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, read
 from resume_hooks.sessions.archived.unpack import stored
@@ -89,8 +89,8 @@ def entry_in(folder: str, where: Where) -> ArchivedSession | None:
 
 
 def _contents(where: Where) -> Iterator[ArchivedSession | StrayFolder]:
-    for path in _folders_in(os.path.join(where.state, TRASH)):
-        for folder in _folders_in(path) if is_session_id(os.path.basename(path)) else [path]:
+    for path in folders_in(os.path.join(where.state, TRASH)):
+        for folder in folders_in(path) if is_session_id(os.path.basename(path)) else [path]:
             if folder != path and (entry := entry_in(folder, where)):
                 yield entry
                 continue
@@ -148,12 +148,3 @@ def _pack(entry: ArchivedSession, where: Where) -> None:
     finally:
         with commit.changing(entry, where, "cleared"):
             pass  # what this run could not finish, or one that was killed
-
-
-def _folders_in(folder: str) -> list[str]:
-    """The folders in a folder, sorted; links are none."""
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(entry.path for entry in entries if entry.is_dir(follow_symlinks=False))
-    except OSError:
-        return []

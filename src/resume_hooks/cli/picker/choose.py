@@ -38,8 +38,8 @@ def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
         row: ListedSession | None = _numbered(sessions_of(everywhere), typed)
     else:
         # 100 ms, for which nobody waits who names a session.
-        from resume_hooks.cli.picker.contents import ContentSearch
         from resume_hooks.cli.picker.screen import Chooser, Offered
+        from resume_hooks.cli.picker.threads import ContentSearch
 
         offered = Offered(sessions_of, folder, DEEDS, lambda told: ContentSearch(folder, Where(), told))
         row = Chooser(offered, Where(), typed=typed, everywhere=everywhere).run()

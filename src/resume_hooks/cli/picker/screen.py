@@ -1,7 +1,8 @@
 """The picker on a terminal: a full screen that is left as it was found, whatever ends it.
 
-The list is loaded and previews are made in threads of their own; only this one touches the screen. Neither the first
-paint nor leaving waits for them.
+Only this module touches the screen; lists and previews are made in ``threads``. It is drawn at whatever size there is:
+a head, the words that are typed, the list, a preview where there is room, a line of keys. What there is no room for is
+left out, the list last.
 """
 
 from __future__ import annotations
@@ -20,22 +21,25 @@ from typing import NamedTuple
 from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.layout import ConditionalContainer, Container, Dimension, HSplit, Layout, VSplit, Window
+from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl, UIContent, UIControl
+from prompt_toolkit.layout.processors import BeforeInput
 from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.styles import Style
 
 from resume_hooks.cli.output import colour_wanted
-from resume_hooks.cli.picker import view
-from resume_hooks.cli.picker.contents import Answer, Asked, ContentSearch
 from resume_hooks.cli.picker.sequences import keep_keys
-from resume_hooks.hooks.session_list.preview import KINDS, preview
-from resume_hooks.hooks.session_list.rows import home_short
+from resume_hooks.cli.picker.threads import Answer, Asked, ContentSearch, Loading, Previews
+from resume_hooks.hooks.session_list.preview import KINDS, facts
+from resume_hooks.hooks.session_list.rows import cut, home_short, listed, told, wrapped
 from resume_hooks.hooks.session_list.state import Choices, Listed
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.system.text import counted
 
 ESCAPE = 0.1  # seconds that a lone Esc is waited for the rest of a key's sequence; enough for a slow line
-EVERY = 0.05  # seconds between two pieces of a listing
 ENDINGS = (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))  # after the screen was given back
 PAGE = 10  # lines that a page key moves by
 FAR = 10**9
@@ -48,34 +52,31 @@ Deed = Callable[[ListedSession, str], str | ListedSession]
 """What a key does with a session of which something is said already: what is to be said of it, or the session that is
 chosen in its place."""
 
-
-class Loading:
-    """A listing under way; ``take`` is called from its thread with every piece, and once more, empty, at its end."""
-
-    def __init__(self, found: Iterator[Listed], take: Callable[[Loading, list[Listed]], None]) -> None:
-        self.done = False
-        self._found = found
-        self._take = take
-        self._stopped = False
-        # Nobody waits for it: a chooser that is left ends at once.
-        threading.Thread(target=self._run, name="resume-hooks-listing", daemon=True).start()
-
-    def stop(self) -> None:
-        """Hand nothing over any more."""
-        self._stopped = True
-
-    def _run(self) -> None:
-        piece: list[Listed] = []
-        since = time.monotonic()
-        for one in self._found:
-            piece.append(one)
-            if self._stopped:
-                return
-            if time.monotonic() - since >= EVERY:
-                self._take(self, piece)
-                piece, since = [], time.monotonic()
-        self.done = True
-        self._take(self, piece)
+SHORT_HELP = "Enter opens · Tab preview · Ctrl+A all projects · Esc closes"
+ASK = " · F1 or ? all keys"
+LONG_HELP = (
+    "type words      sessions that hold all of them: title, tag, branch, folder, id, first prompt; then what was said",
+    "Up Down PgUp PgDn Home End    move          Enter    opens          Esc, Ctrl+C    closes",
+    "Tab             what the preview shows: outline, lineage, table of all ways",
+    "Ctrl+A          all projects, or this one alone          Ctrl+U    forget the words",
+    "Ctrl+B          undo compaction: opens a fork from before it",
+    "Ctrl+Y          copy the command that starts the client          F1, and ? where no word is typed    these lines",
+)
+BESIDE = 140  # columns of a terminal from which on the preview stands beside the list: the table takes 78
+BELOW = 18  # rows of a terminal from which on the preview stands below the list
+NARROWEST = 44  # columns of a terminal from which on a preview below can be read
+TALL = 14  # rows of a terminal from which on all keys can be shown beside a list
+PREVIEW_COLUMNS = 79
+SAID = 5  # lines of what was said in a preview
+STYLE = Style.from_dict(
+    {
+        "head": "bold",
+        "chosen": "reverse",
+        "aside": "ansibrightblack",
+        "kind": "underline",
+        "message": "bold",
+    }
+)
 
 
 class Offered(NamedTuple):
@@ -113,9 +114,9 @@ class Chooser:
         self._loading: Loading | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self.app: Application[ListedSession | None] = Application(
-            layout=view.layout(self, self._typed),
+            layout=layout(self, self._typed),
             key_bindings=self._keys(offered.deeds),
-            style=view.STYLE,
+            style=STYLE,
             full_screen=True,
             color_depth=ColorDepth.DEPTH_1_BIT if colour_wanted(where.environ) is False else None,
         )
@@ -309,53 +310,112 @@ def _is_there() -> bool:
     return True
 
 
-READING = "reading ..."
-PAUSE = 0.06  # seconds that somebody who runs through the list stays on a session at most
-KEPT = 200  # previews that are kept
+class Place(NamedTuple):
+    """Where a preview is shown in a terminal of some size: beside the list, below it, or nowhere."""
+
+    beside: bool
+    below: bool
 
 
-class Previews:
-    """Previews by kind and session; ``changed`` is called, from another thread, when one that was wanted is there."""
+def place(columns: int, rows: int) -> Place:
+    """Where there is room for a preview."""
+    beside = columns >= BESIDE and rows >= 8
+    return Place(beside, not beside and rows >= BELOW and columns >= NARROWEST)
 
-    def __init__(self, where: Where, changed: Callable[[], None]) -> None:
-        self._where = where
-        self._changed = changed
-        self._lock = threading.Lock()
-        self._made: dict[tuple[str, str], list[str]] = {}
-        self._wanted: tuple[str, ListedSession] | None = None
-        self.thread: threading.Thread | None = None
 
-    def of(self, kind: str, row: ListedSession) -> list[str]:
-        """The lines of a preview, or that it is being read."""
-        with self._lock:
-            if (made := self._made.get((kind, row.path))) is not None:
-                return made
-            self._wanted = (kind, row)
-            if self.thread is None:
-                self.thread = threading.Thread(target=self._run, name="resume-hooks-preview", daemon=True)
-                self.thread.start()
-        return [READING]
+class _Lines(UIControl):
+    def __init__(self, make: Callable[[int, int], list[tuple[str, str]]]) -> None:
+        self._make = make
 
-    def fail(self, error: BaseException | None) -> None:
-        """Take the end of the thread by a bug: it costs a preview, never the choice."""
-        with self._lock:
-            self.thread = None
-            if self._wanted is not None:
-                kind, row = self._wanted
-                self._made[kind, row.path] = [f"This can't be shown: {type(error).__name__}"]
-        self._changed()
+    def create_content(self, width: int, height: int) -> UIContent:
+        lines = self._make(width, height)
 
-    def _run(self) -> None:
-        while True:
-            time.sleep(PAUSE)
-            with self._lock:
-                wanted = self._wanted
-                if wanted is None or (wanted[0], wanted[1].path) in self._made:
-                    self.thread = None
-                    return
-            lines = preview(*wanted, self._where)
-            with self._lock:
-                if len(self._made) >= KEPT:
-                    self._made.clear()
-                self._made[wanted[0], wanted[1].path] = lines
-            self._changed()
+        def line(number: int) -> StyleAndTextTuples:
+            return [lines[number]]
+
+        return UIContent(line, len(lines), show_cursor=False)
+
+
+def layout(shown: Chooser, typed: Buffer) -> Layout:
+    """All of the screen; ``typed`` is where words are typed."""
+    search = Window(
+        BufferControl(typed, input_processors=[BeforeInput("search: ", style="class:aside")]),
+        height=1,
+        dont_extend_height=True,
+    )
+    beside = _when(lambda: place(*shown.size()).beside, _preview(shown, width=Dimension.exact(PREVIEW_COLUMNS)))
+    below = _when(
+        lambda: place(*shown.size()).below, _preview(shown, height=lambda: Dimension.exact(shown.size()[1] // 2))
+    )
+    line = _when(lambda: place(*shown.size()).beside, Window(width=1, char="│", style="class:aside"))
+    message = FormattedTextControl(lambda: [("class:message", shown.message)])
+    said = Window(message, wrap_lines=True, height=Dimension(min=1, max=4), dont_extend_height=True)
+    rows = Window(_Lines(lambda width, height: _rows(shown, width, height)), height=Dimension(min=1, weight=1))
+
+    def foot() -> str:  # how to see all keys is said where there is room for them
+        return SHORT_HELP + ASK if shown.size()[1] >= TALL else SHORT_HELP
+
+    return Layout(
+        HSplit(
+            [
+                _when(lambda: shown.size()[1] >= 4, _line(shown.head, "class:head")),
+                search,
+                VSplit([rows, line, beside]),
+                below,
+                _when(lambda: bool(shown.message), said),
+                _when(lambda: shown.helps and shown.size()[1] >= TALL, _help(shown)),
+                _when(lambda: shown.size()[1] >= 6, _line(foot, "class:aside")),
+            ]
+        ),
+        focused_element=search,
+    )
+
+
+def _when(holds: Callable[[], bool], container: Container) -> Container:
+    return ConditionalContainer(container, Condition(holds))
+
+
+def _line(text: Callable[[], str], style: str) -> Window:
+    return Window(_Lines(lambda width, _: [(style, cut(text(), width))]), height=1, dont_extend_height=True)
+
+
+def _help(shown: Chooser) -> Window:
+    def lines(width: int, _height: int) -> list[tuple[str, str]]:
+        return [("class:aside", part) for line in LONG_HELP for part in wrapped(line, width, 3)]
+
+    def height() -> Dimension:
+        return Dimension(min=len(LONG_HELP), preferred=len(lines(shown.size()[0], 0)))
+
+    return Window(_Lines(lines), height=height, dont_extend_height=True)
+
+
+def _rows(shown: Chooser, width: int, height: int) -> list[tuple[str, str]]:
+    now = time.time()
+    page = shown.choices.page(height)
+    if not page:
+        return [("class:aside", cut(shown.nothing(), width))]
+    lines = []
+    for row, chosen in page:
+        said = shown.choices.said_in(row)
+        line = told(row, said, width, chosen=chosen) if said else listed(row, width, now, chosen=chosen)
+        lines.append(("class:chosen" if chosen else "", line))
+    return lines
+
+
+def _said(shown: Chooser, row: ListedSession, width: int) -> list[str]:
+    """Where the words were said in a session that fits by that alone."""
+    said = shown.choices.said_in(row)
+    return ["", f"{said.strength} · {said.about}", *wrapped(said.snippet, width, SAID)] if said else []
+
+
+def _preview(shown: Chooser, **size: object) -> Window:
+    def lines(width: int, height: int) -> list[tuple[str, str]]:
+        row = shown.choices.chosen
+        if row is None:
+            return [("", "")]
+        kinds = "  ".join(f"[{kind}]" if kind == shown.kind else kind for kind in KINDS)
+        text = [kinds, *facts(row), *_said(shown, row, width), "", *shown.preview(row)]
+        styles = ["class:kind", "class:head"]
+        return [(styles[at] if at < len(styles) else "", cut(line, width)) for at, line in enumerate(text[:height])]
+
+    return Window(_Lines(lines), **size)  # type: ignore[arg-type]

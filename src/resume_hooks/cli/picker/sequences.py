@@ -57,8 +57,10 @@ class KeysOnly(Vt100Parser):
             if whole[0] == TWICE:
                 super().feed("\x1b")
                 super().flush()
-            elif _is_key(whole[0]):
-                super().feed(whole[0])
+            else:
+                key = ANSI_SEQUENCES.get(whole[0], Keys.Escape)  # of what is no key
+                if (key[0] if isinstance(key, tuple) else key) is not Keys.Escape:
+                    super().feed(whole[0])
 
     def flush(self) -> None:
         """Nothing more comes: Escape, once or twice, is the key, of anything else the beginning is swallowed."""
@@ -72,8 +74,3 @@ def keep_keys(source: Input) -> None:
     """Let only keys through an input that is a terminal."""
     if isinstance(source, Vt100Input):
         source.vt100_parser = KeysOnly(source.vt100_parser.feed_key_callback)
-
-
-def _is_key(sequence: str) -> bool:
-    key = ANSI_SEQUENCES.get(sequence)
-    return key is not None and (key[0] if isinstance(key, tuple) else key) is not Keys.Escape

@@ -7,10 +7,10 @@ from typing import Annotated
 from pydantic import Field
 
 from resume_hooks.archive.retention.archive_sessions import ArchiveOutcome
+from resume_hooks.archive.vault.packs import ArchiveFinding
 from resume_hooks.archive.vault.policy import Dropped
 from resume_hooks.archive.vault.restore import Retrieval
 from resume_hooks.archive.vault.trash import StrayFolder
-from resume_hooks.archive.vault.verify import ArchiveFinding
 from resume_hooks.cli.schema.base import Had, Like, ReceiptForm, Strict
 from resume_hooks.cli.schema.sessions import Folder, KeptSession
 from resume_hooks.paths import Where

@@ -12,8 +12,7 @@ from resume_hooks.search.listing import ListedSession
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import PARTIAL
 from resume_hooks.sessions.child_titles import kind_beside
-from resume_hooks.system.columns import fitted, width
-from resume_hooks.system.text import plain_line
+from resume_hooks.system.text import fitted, plain_line, width
 
 MARK, NO_MARK = "> ", "  "
 """What the chosen row begins with; colours may be off."""

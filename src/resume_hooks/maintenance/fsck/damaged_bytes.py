@@ -69,8 +69,11 @@ def of_line(line: Line, node: Node | None) -> Iterator[Defect]:
 
 def of_text(line: Line, node: Node) -> Iterator[Defect]:
     """Half characters in a record that is sent."""
-    if _ESCAPED.search(line.raw) and not _has_whole_pairs(line.body):
-        yield Defect(SURROGATE, "The record holds half of a surrogate pair", line.number, node.uuid)
+    if _ESCAPED.search(line.raw):
+        try:
+            orjson.loads(line.body.decode("utf-8", "replace"))
+        except orjson.JSONDecodeError:
+            yield Defect(SURROGATE, "The record holds half of a surrogate pair", line.number, node.uuid)
 
 
 def of_bad_lines(transcript: Transcript) -> Iterator[Defect]:
@@ -99,14 +102,6 @@ def _bad(line: Line, found: list[Node], known: set[str]) -> Defect:
     if line.torn:
         return Defect(TORN, f"The last line breaks off after {size}", line.number)
     return Defect(GARBAGE, f"{size} that are no JSON object", line.number)
-
-
-def _has_whole_pairs(body: bytes) -> bool:
-    try:
-        orjson.loads(body.decode("utf-8", "replace"))
-    except orjson.JSONDecodeError:
-        return False
-    return True
 
 
 _START = re.compile(r'\{"(?:parentUuid|type|uuid|isSidechain|sessionId|leafUuid)":')

@@ -1,4 +1,7 @@
-"""Run every group of defects over one reading of a session: a file is parsed once, whatever is wrong with it."""
+"""Run every group of defects over one reading of a session: a file is parsed once, whatever is wrong with it.
+
+Claude Code's own form is that of the modules beside this one. Every other agent brings ``defects(path, file_of)``.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,9 @@ from resume_hooks.maintenance.fsck.findings import Defect, DefectReport, Kind, r
 from resume_hooks.maintenance.fsck.links import LeafHint
 from resume_hooks.maintenance.fsck.sidecars import NamedFiles, TrimmedRecords, of_originals, of_sidecars
 from resume_hooks.paths import Where, session_id_of
+from resume_hooks.seam import function_of
+from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.agents.registry import OTHERS, agent_of
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.bookkeeping import LAST_PROMPT, SNAPSHOTS
@@ -59,12 +65,17 @@ class DefectCollector:
 
 
 def examine(session: SessionFile, where: Where) -> DefectReport:
-    """Everything that is broken in a session. Never raises for what is in the file: that is a finding."""
+    """Everything that is broken in a session, whoever wrote it. Never raises for what is in the file: a finding."""
+    agent = agent_of(session, where)
+    path = session.path if agent.name == NAME else session.original
     try:
-        _, found = diagnose(session, where)
+        if agent.name == NAME:
+            return diagnose(session, where)[1]
+        known = OTHERS.get(agent.name)
+        defects = function_of(known.part, known.defects)(path, agent.file_of) if known and known.defects else ()
+        return report(session.session_id, path, defects)
     except ResumeHooksError as error:
-        return report(session.session_id, session.path, [Defect(UNREADABLE, error.message)])
-    return found
+        return report(session.session_id, path, [Defect(UNREADABLE, error.message)])
 
 
 def diagnose(session: SessionFile, where: Where, observers: Sequence[Observer] = ()) -> tuple[Transcript, DefectReport]:

@@ -264,8 +264,9 @@ class _Depth:
             above = self._above(above)
         if above is not None and above.uuid in self._known:
             top, fork, turns = self._known[above.uuid]
-        else:
-            top, fork, turns = "", self._on_path(above), 0
+        else:  # the nearest record of the walked history: a parallel call stands beside it
+            on_path = (each for each in ancestors(above, self._above) if each.uuid in self._live.turns)
+            top, fork, turns = "", next(on_path, None), 0
         for each in reversed(pending.values()):
             top = top or each.uuid
             turns += each.prompt
@@ -275,10 +276,6 @@ class _Depth:
     def _above(self, node: Node) -> Node | None:
         named = node.parent or self._before.get(node.uuid)
         return self._nodes.get(named) if named else None
-
-    def _on_path(self, node: Node | None) -> Node | None:
-        """The nearest record of the walked history: a parallel call stands beside it."""
-        return next((above for above in ancestors(node, self._above) if above.uuid in self._live.turns), None)
 
 
 def of_branches(transcript: Transcript, hints: Sequence[LeafHint]) -> Iterator[Defect]:

@@ -5,11 +5,13 @@ And tool calls with their results on the live chain: each call is answered once,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from resume_hooks.derive.originals import is_marked
-from resume_hooks.maintenance.fsck.findings import Defect, Kind
+from resume_hooks.maintenance.fsck.damaged_bytes import SURROGATE
+from resume_hooks.maintenance.fsck.findings import Defect, DefectReport, Kind
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.linearize import answers_meet
 from resume_hooks.transcripts.nodes import Node
@@ -49,7 +51,10 @@ def of_content(record: Record, node: Node) -> Iterator[Defect]:
         return
     if not isinstance(content, list):
         return
-    blank = [block for block in content if _is_blank(block)]
+    texts = [
+        string(block, "text") for block in content if isinstance(block, dict) and block.get("type") == records.TEXT
+    ]
+    blank = [text for text in texts if not text.strip()]
     if len(blank) < len(content):
         if blank:
             yield BLANK_BLOCK.at(node, f"A text among {len(content)} blocks is empty")
@@ -61,10 +66,6 @@ def of_content(record: Record, node: Node) -> Iterator[Defect]:
         yield EMPTY_MESSAGE.at(node, "The user message holds nothing")
     elif not is_marked(record):
         yield EMPTY_ANSWER.at(node, "The answer holds nothing")
-
-
-def _is_blank(block: object) -> bool:
-    return isinstance(block, dict) and block.get("type") == records.TEXT and not string(block, "text").strip()
 
 
 UNSIGNED = Kind(
@@ -275,3 +276,44 @@ def _of_clock(transcript: Transcript, spoken: list[Node]) -> Iterator[Defect]:
     latest = max(talk, key=lambda node: node.time_ms or 0, default=end)
     if end.time_ms is not None and (latest.time_ms or 0) > end.time_ms:
         yield NOT_LATEST.at(latest, f"Record {end.number}, where the conversation ends, is earlier")
+
+
+REFUSALS: tuple[tuple[tuple[str, ...], set[Kind]], ...] = (
+    (
+        ("thinking block", "redacted_thinking", "thinking.signature", "thinking.thinking"),
+        {UNSIGNED, TEXTLESS, REDACTED, ALTERED},
+    ),
+    (
+        (
+            "tool_use ids were found without tool_result",
+            "unexpected tool_use_id",
+            "tool_use ids must be unique",
+            "tool_use must have a single result",
+            # what clients since 2.1.112 say in place of the four
+            "tool use concurrency issues",
+            "orphaned tool_result",
+            "duplicate tool_use id",
+        ),
+        {REPEATED_CALL, REPEATED_RESULT, LATE, UNANSWERED, ORPHAN, RESULT_FIRST},
+    ),
+    (("text content blocks must", "must have non-empty content"), {BLANK_PROMPT, BLANK_BLOCK, EMPTY_MESSAGE}),
+    (("surrogate", "not valid json"), {SURROGATE}),
+    (("first message must use the user role",), {NO_PROMPT_FIRST, RESULT_FIRST}),
+)
+"""Phrases of what the API says of a conversation that it refuses, in small letters and without backticks, and the
+defects that lead to each."""
+
+_STATUS = re.compile(r"\b400\b")
+
+
+def defects_behind(message: str) -> frozenset[Kind]:
+    """The defects that an API error may come from; none for an error that no conversation's form is the reason of."""
+    said = message.lower().replace("`", "")
+    if not _STATUS.search(said):
+        return frozenset()
+    return frozenset[Kind]().union(*(kinds for phrases, kinds in REFUSALS if any(phrase in said for phrase in phrases)))
+
+
+def reasons(report: DefectReport, kinds: frozenset[Kind]) -> list[Defect]:
+    """The findings of these kinds."""
+    return [finding for group in report.groups if group.kind in kinds for finding in group.findings]

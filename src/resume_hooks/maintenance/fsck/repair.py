@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
+from resume_hooks.derive import agents
 from resume_hooks.derive.child.bookkeeping import books_of
 from resume_hooks.derive.child.draft import draft
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite, chain_rewrite
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.maintenance.fsck.damaged_bytes import GARBAGE, TORN, UTF8, salvaged
-from resume_hooks.maintenance.fsck.diagnose import diagnose
+from resume_hooks.maintenance.fsck.diagnose import diagnose, examine
 from resume_hooks.maintenance.fsck.findings import Defect, DefectReport
 from resume_hooks.maintenance.fsck.links import LONGER, MARKS_LOST, NEWER, TWICE, walked
 from resume_hooks.maintenance.fsck.messages import ALTERED, without_thinking
 from resume_hooks.maintenance.fsck.sidecars import OUTPUT_GONE
 from resume_hooks.paths import Where
+from resume_hooks.seam import function_of
+from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.agents.registry import OTHERS, agent_of
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.chain import live_chain
@@ -51,7 +55,9 @@ def repaired_chain(transcript: Transcript, nodes: Sequence[Node], branch: str | 
     end = _end(transcript, copies, branch)
     if end is None:
         return []
-    kept = _without_later_compactions(copies, end, transcript.size)
+    kept = list(copies)
+    while end.uuid not in Graph(kept, transcript.size).nodes:  # a compaction of another branch would drop it
+        del kept[next(place for place in range(len(kept) - 1, -1, -1) if kept[place].boundary)]
     places = {id(node): place for place, node in enumerate(copies)}
     chain = [originals[places[id(node)]] for node in _bridged(kept, end, transcript.size)]
     return _numbered(_answered_in_time(chain), transcript.line_count)
@@ -85,15 +91,6 @@ def _end(transcript: Transcript, copies: Sequence[Node], branch: str | None) -> 
         seen.add(node.uuid)
         node = known.get(node.parent or "")
     return node
-
-
-def _without_later_compactions(copies: list[Node], end: Node, size: int) -> list[Node]:
-    """The nodes without the compactions that would drop ``end``: those are of another branch."""
-    kept = list(copies)
-    while end.uuid not in Graph(kept, size).nodes:
-        last = next(place for place in range(len(kept) - 1, -1, -1) if kept[place].boundary)
-        del kept[last]
-    return kept
 
 
 def _bridged(kept: Sequence[Node], end: Node, size: int) -> list[Node]:
@@ -176,6 +173,31 @@ class RepairPlan(ChildPlan):
         return [_RecordsSeen(self.body)]
 
 
+class Repair(NamedTuple):
+    """A repaired child, what is broken in its parent, and in words what it can't hold."""
+
+    child: ChildPlan
+    report: DefectReport
+    lost: tuple[str, ...]
+
+
+def repaired(session: SessionFile, where: Where, branch: str | None = None) -> Repair:
+    """Decide on a repaired child, whoever wrote the session; errors as ``plan``.
+
+    Another agent brings ``is_loss(kind)``, which says whether a repaired child lacks something for that.
+    """
+    agent = agent_of(session, where)
+    if agent.name == NAME:
+        decided = plan(session, where, branch=branch)
+        return Repair(decided, decided.report, decided.lost)
+    if branch is not None:
+        raise UsageError(f"A session of {agent.label} has no other branch", "Leave --branch out.")
+    found, known = examine(session, where), OTHERS.get(agent.name)
+    is_loss = function_of(known.part, known.is_loss) if known and known.is_loss else lambda _: False
+    lost = [one for group in found.groups if is_loss(group.kind) for one in group.findings]
+    return Repair(agents.writer_of(session.agent, where).repair(session), found, tuple(map(told, lost)))
+
+
 def plan(session: SessionFile, where: Where, *, branch: str | None = None, output_dir: str | None = None) -> RepairPlan:
     """Decide on a repaired child. UsageError for a branch that isn't there; fails where nothing can be reached."""
     survey = WriteScan()
@@ -183,7 +205,9 @@ def plan(session: SessionFile, where: Where, *, branch: str | None = None, outpu
     chain = repaired_chain(transcript, salvaged(transcript), branch)
     if not any(node.spoken for node in chain):
         raise ResumeHooksError("There is nothing to repair: no message of this session can be reached")
-    whole = _with_chain(transcript, chain)
+    whole = Transcript(transcript.path)  # the same file with another conversation
+    whole.nodes, whole.size, whole.line_count = chain, transcript.size, transcript.line_count
+    whole.chain, whole.lenient_lines = chain, set(transcript.lenient_lines)
     _survey_salvaged(whole, survey)
     ends = HeadTail(session.path)
     child = draft(session, ends, KIND, where, output_dir)
@@ -232,14 +256,6 @@ def _tokens(path: str, live: list[Node], chain: list[Node]) -> tuple[int, int]:
     if after.measured:
         return before, after.tokens
     return before, max(0, before + after.tokens - tokens.context_of(live).tokens)
-
-
-def _with_chain(transcript: Transcript, chain: list[Node]) -> Transcript:
-    """The same file with another conversation."""
-    whole = Transcript(transcript.path)
-    whole.nodes, whole.size, whole.line_count = chain, transcript.size, transcript.line_count
-    whole.chain, whole.lenient_lines = chain, set(transcript.lenient_lines)
-    return whole
 
 
 def _survey_salvaged(whole: Transcript, survey: WriteScan) -> None:

@@ -17,7 +17,7 @@ from resume_hooks.parts.rewind_files.plan import Change, FilesPlan
 from resume_hooks.paths import Where
 from resume_hooks.storage import project_files, safe_tree
 from resume_hooks.storage.state_file import sweep
-from resume_hooks.system import signals
+from resume_hooks.system.capture import ending_signals
 
 
 def write(decided: FilesPlan, where: Where) -> str:
@@ -37,7 +37,7 @@ def _write(decided: FilesPlan, top: int, where: Where) -> str:
     root = decided.root.real
     kept = back_up(decided, top, where)
     done = 0
-    with signals.noted() as ended:
+    with ending_signals() as ended:
         for folder in {os.path.dirname(os.path.join(root, change.place.path)) for change in decided.wanted}:
             sweep(folder)
         try:

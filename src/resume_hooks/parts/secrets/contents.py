@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from resume_hooks.archive.vault import trash
-from resume_hooks.archive.vault.pack_writer import lines_of
+from resume_hooks.archive.vault.packs import lines_of
 from resume_hooks.archive.vault.rewrite import HEAD, LARGEST_TEXT
 from resume_hooks.parts.secrets.locations import KEPT, TRASHED, Location
 from resume_hooks.paths import ENDING, Where, open_regular

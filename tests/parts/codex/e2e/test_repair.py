@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive.child.write import write
-from resume_hooks.maintenance.fsck.agents import repaired
+from resume_hooks.maintenance.fsck.repair import repaired
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import resolve
 from tests.parts.codex import rollouts

@@ -11,7 +11,8 @@ import pytest
 
 from resume_hooks import clock, seam
 from resume_hooks.archive import held
-from resume_hooks.archive.vault import archive_session, commit, restore, trash, verify
+from resume_hooks.archive.vault import archive_session, commit, restore, trash
+from resume_hooks.archive.vault.packs import verify
 from resume_hooks.derive import untrim
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trimmed_session import read_trimmed
@@ -116,7 +117,7 @@ def test_sessions_are_as_they_were_otherwise(planted: Planted) -> None:
     )
     assert not [path for path in home.root.rglob(".resume-hooks-*") if path.suffix == ".tmp"]
     assert not (home.config / "resume-hooks" / "scrub").exists()
-    assert not [finding for kept in manifest.all_archived(home.where) for finding in verify.verify(kept)]
+    assert not [finding for kept in manifest.all_archived(home.where) for finding in verify(kept)]
     (entry,) = trash.all_deleted(home.where)
     assert SECRETS[0] not in entry.title
     back = restore.write(restore.plan(entry, home.where), home.where)
@@ -229,7 +230,7 @@ def test_a_session_of_which_the_vault_alone_has_a_copy(config_home: ConfigHome) 
     assert [row.place.kind for row in found.held] == ["unpacked", "vault"]
     purge(found, config_home.where)
     assert places_with(config_home) == {}
-    assert not verify.verify(next(iter(manifest.all_archived(config_home.where))))
+    assert not verify(next(iter(manifest.all_archived(config_home.where))))
 
 
 def test_a_file_that_lies_elsewhere(config_home: ConfigHome) -> None:

@@ -6,8 +6,7 @@ import os
 from collections.abc import Sequence
 
 from resume_hooks.cli.options import current_folder
-from resume_hooks.cli.output import table
-from resume_hooks.cli.progress import at_work
+from resume_hooks.cli.output import at_work, table
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.parts.moved.rehome import THERE, NotCopied, former_folder, is_left, own_sessions, rehome

@@ -8,7 +8,7 @@ import click
 
 from resume_hooks import clock
 from resume_hooks.cli.options import current_folder, time_of
-from resume_hooks.cli.progress import at_work
+from resume_hooks.cli.output import at_work
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.secrets.audit import Audit, audit
 from resume_hooks.parts.secrets.verbs import ScrubOptions

@@ -7,8 +7,7 @@ import sys
 from typing import Any
 
 from resume_hooks.cli.options import current_folder
-from resume_hooks.cli.output import say, table
-from resume_hooks.cli.progress import watched
+from resume_hooks.cli.output import say, table, watched
 from resume_hooks.errors import OutputFailed, UsageError
 from resume_hooks.parts.share.export.document import Document, DocumentOptions, lineage_of
 from resume_hooks.parts.share.export.forms import FORMS, HTML, JSON

@@ -9,8 +9,7 @@ from typing import Any
 
 from resume_hooks import clock
 from resume_hooks.cli.options import folder_of, time_of
-from resume_hooks.cli.output import columns
-from resume_hooks.cli.progress import at_work
+from resume_hooks.cli.output import at_work, columns
 from resume_hooks.cli.with_fields import With
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.stats import state_sizes

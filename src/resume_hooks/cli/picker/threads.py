@@ -1,23 +1,60 @@
-"""Which sessions say what is typed into the chooser: found in a thread of its own, the last words asked for next.
+"""What the chooser's threads do: load the list, make previews, and find which sessions say what is typed.
 
-The index is opened once, and stays open. Nobody waits for it: not the first paint, not a key, hardly the leaving.
+Nobody waits for them: not the first paint, not a key, hardly the leaving. None touches the screen; each gives what it
+found to a function that it was given.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from resume_hooks.errors import ResumeHooksError
+from resume_hooks.errors import IndexDamaged, ResumeHooksError
+from resume_hooks.hooks.session_list.preview import preview
 from resume_hooks.hooks.session_list.said import Said, said_of
+from resume_hooks.hooks.session_list.state import Listed
 from resume_hooks.paths import Where
+from resume_hooks.search.listing import ListedSession
 
 if TYPE_CHECKING:
     from resume_hooks.search.engine import Searcher
     from resume_hooks.search.index.connect import OpenIndex
 
-PAUSE = 0.03  # seconds without a key after which words are looked for
+EVERY = 0.05  # seconds between two pieces of a listing
+
+
+class Loading:
+    """A listing under way; ``take`` is called from its thread with every piece, and once more, empty, at its end."""
+
+    def __init__(self, found: Iterator[Listed], take: Callable[[Loading, list[Listed]], None]) -> None:
+        self.done = False
+        self._found = found
+        self._take = take
+        self._stopped = False
+        # Nobody waits for it: a chooser that is left ends at once.
+        threading.Thread(target=self._run, name="resume-hooks-listing", daemon=True).start()
+
+    def stop(self) -> None:
+        """Hand nothing over any more."""
+        self._stopped = True
+
+    def _run(self) -> None:
+        piece: list[Listed] = []
+        since = time.monotonic()
+        for one in self._found:
+            piece.append(one)
+            if self._stopped:
+                return
+            if time.monotonic() - since >= EVERY:
+                self._take(self, piece)
+                piece, since = [], time.monotonic()
+        self.done = True
+        self._take(self, piece)
+
+
+BETWEEN_KEYS = 0.03  # seconds without a key after which words are looked for
 LIMIT = 2.0  # seconds that the index is brought up to date for
 LEAVING = 0.3  # seconds that leaving waits for the index to be closed
 
@@ -44,7 +81,7 @@ class _Stopped(Exception):
 class ContentSearch:
     """Looks for words in what was said; ``told`` is called, from another thread, with what was found, at its end None.
 
-    ``folder`` is where the project is that is meant where not all are.
+    ``folder`` is where the project is that is meant where not all are. The index is opened once, and stays open.
     """
 
     def __init__(self, folder: str, where: Where, told: Callable[[Answer | None], None]) -> None:
@@ -86,7 +123,6 @@ class ContentSearch:
 
     def _look(self) -> None:
         # 60 ms, for which the first paint does not wait.
-        from resume_hooks.errors import IndexDamaged
         from resume_hooks.search.index.connect import opened_index
 
         for _ in range(2):
@@ -121,6 +157,58 @@ class ContentSearch:
             asked = None
             while not self._stopped and asked != self._wanted:
                 asked = self._wanted
-                self._changed.wait(PAUSE)
+                self._changed.wait(BETWEEN_KEYS)
             self._wanted = None
             return None if self._stopped else asked
+
+
+READING = "reading ..."
+PAUSE = 0.06  # seconds that somebody who runs through the list stays on a session at most
+KEPT = 200  # previews that are kept
+
+
+class Previews:
+    """Previews by kind and session; ``changed`` is called, from another thread, when one that was wanted is there."""
+
+    def __init__(self, where: Where, changed: Callable[[], None]) -> None:
+        self._where = where
+        self._changed = changed
+        self._lock = threading.Lock()
+        self._made: dict[tuple[str, str], list[str]] = {}
+        self._wanted: tuple[str, ListedSession] | None = None
+        self.thread: threading.Thread | None = None
+
+    def of(self, kind: str, row: ListedSession) -> list[str]:
+        """The lines of a preview, or that it is being read."""
+        with self._lock:
+            if (made := self._made.get((kind, row.path))) is not None:
+                return made
+            self._wanted = (kind, row)
+            if self.thread is None:
+                self.thread = threading.Thread(target=self._run, name="resume-hooks-preview", daemon=True)
+                self.thread.start()
+        return [READING]
+
+    def fail(self, error: BaseException | None) -> None:
+        """Take the end of the thread by a bug: it costs a preview, never the choice."""
+        with self._lock:
+            self.thread = None
+            if self._wanted is not None:
+                kind, row = self._wanted
+                self._made[kind, row.path] = [f"This can't be shown: {type(error).__name__}"]
+        self._changed()
+
+    def _run(self) -> None:
+        while True:
+            time.sleep(PAUSE)
+            with self._lock:
+                wanted = self._wanted
+                if wanted is None or (wanted[0], wanted[1].path) in self._made:
+                    self.thread = None
+                    return
+            lines = preview(*wanted, self._where)
+            with self._lock:
+                if len(self._made) >= KEPT:
+                    self._made.clear()
+                self._made[wanted[0], wanted[1].path] = lines
+            self._changed()

@@ -1,0 +1,208 @@
+"""Of every verb: what can't be meant is a sentence and 2, what is only asked for writes nothing."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    conversation,
+    custom_title,
+    session_id,
+    tool_result,
+    tool_use,
+    write_session,
+)
+from tests.cli.conftest import Cli, Document
+
+OLD = 1_700_000_000
+S, REF = SESSION, f"{SESSION}:5"
+REFUSED = [
+    ("info '  '", ""),
+    ("config clipbord", "There is no setting 'clipbord'"),
+    ("config clipbord x", "There is no setting 'clipbord'"),
+    ("config clipboard x", "clipboard must be one of"),
+    ("config context_window -- -1", "context_window must be a whole number"),
+    ("delete", "Give either a SESSION or --empty-trash"),
+    (f"delete {S}", "Deleting asks first"),
+    ("delete --empty-trash", "Deleting asks first"),
+    (f"delete {S} --empty-trash --yes", "Give either a SESSION or --empty-trash"),
+    (f"delete {S} --older-than 3 --yes", "--older-than and --damaged belong to --empty-trash"),
+    (f"delete {S} --damaged --yes", "--older-than and --damaged belong to --empty-trash"),
+    ("delete --empty-trash --older-than -1 --yes", ""),
+    ("delete --empty-trash --older-than x --yes", ""),
+    ("delete '' --yes", ""),
+    (f"restore {S} --list", "--list shows everything that can be restored"),
+    ("restore ''", "An empty locator names no session"),
+    (f"restore {S} more", ""),
+    ("archive --all x", "Give either SESSIONs, --project or --all"),
+    ("archive --all --project", "Give either SESSIONs, --project or --all"),
+    ("archive --list --verify", "exclude each other"),
+    ("archive --verify --all", "Give either SESSIONs, --project or --all"),
+    ("archive --forget", "--forget needs a SESSION"),
+    ("archive --slim --all", "--slim makes a copy of one session"),
+    (f"archive --slim {S} {session_id(2)}", "--slim makes a copy of one session"),
+    ("archive --slim --list", "exclude each other"),
+    (f"resume {S} --fork --way trim", "--fork and --way exclude each other"),
+    (f"resume {S} --copy --print", "--copy and --print exclude each other"),
+    (f"resume {S} --way nonsense", ""),
+    (f"resume {S} --all", "--all belongs to the list on a terminal"),
+    (f"handoff {S} --full", "--full needs --print"),
+    (f"handoff {S} --output-dir /no/such", "--output-dir"),
+    (f"handoff {S} --print --start", "--print makes nothing"),
+    (f"handoff {S} --print --edit", "--print makes nothing"),
+    (f"handoff {S} --force", "--force"),
+    (f"handoff {S} --edit", "--edit needs a terminal"),
+    (f"handoff {S} --new-task ' '", "--new-task needs a task"),
+    (f"handoff {S} --new-task that -n this", "--new-task needs a task"),
+    (f"fork {S} --at 1 --turn 1", "--at and --turn exclude each other"),
+    (f"fork {S} --here --home /", "--here and --home exclude each other"),
+    (f"fork {S} --here --output-dir /", "--here and --output-dir exclude each other"),
+    (f"fork {S} --home /no/such", "is no folder"),
+    (f"fork {S} --before soon", "'soon' is not a date or a time"),
+    (f"fork {S} --turn 9", "No turn 9"),
+    (f"fork {S} --turn x", "not a valid integer"),
+    (f"fork {S} --at parser", "neither a line number"),
+    (f"fork {S} --before 2020-01-01", "Nothing was said before 2020-01-01 00:00 UTC"),
+    (f"fork {S} --at 99", "lines 0 to 6"),
+    (f"fork {S} --start --output-dir /", "can't start a session in another folder"),
+    (f"untrim {S} --record -1", ""),
+    (f"fsck --all {S}", "--all reports on every session"),
+    ("fsck --all --repair", "--all reports on every session"),
+    (f"fsck {S} --branch a1", "--branch and --dry-run belong to --repair"),
+    (f"fsck {S} --dry-run", "--branch and --dry-run belong to --repair"),
+    ("doctor --index status --bundle", "exclude each other"),
+    ("doctor -o x.json", "-o is for the report"),
+    ("install --completion tcsh", ""),
+    ("sessions --all --project /x", "--all and --project exclude each other"),
+    ("sessions --limit -1", "-1 is not in the range"),
+    ("sessions --offset x", "'x' is not a valid integer"),
+    ("sessions word", "unexpected extra argument"),
+    ("sessions --page", "No such option"),
+    ("search --nope x", "No such option: --nope"),
+    ("search x --nope=1", "No such option: --nope"),
+    ("search", "No words to search for"),
+    ("search -h", "Only what must not be there was given"),
+    ("search !?", "'!?' holds no word"),
+    ("search x --since soon", "'soon' is not a date or a time"),
+    ("search x --all --lineage .", "--lineage and --all exclude each other"),
+    ("search x --or -y", "Only what must not be there was given"),
+    ("search x --or ''", "No words to search for"),
+    ("search x --limit 0", "0 is not in the range"),
+    ("search x --role nobody", "'nobody' is not one of"),
+    (f"outline {S} --turns x", ""),
+    (f"outline {S} --turns 9", ""),
+    ("read", "No record is named"),
+    (f"read {S}", "names no record"),
+    ("read 1a2b3c4d", "names no record"),
+    (f"read {S}:x", ""),
+    (f"read {S}:99", ""),
+    (f"read {S}:{S}", ""),
+    (f"read {REF} --session {S}", ""),
+    (f"read {REF} --before x", "--before takes a number of records"),
+    (f"read {REF} --before -1", "--before takes a number of records"),
+    (f"read {REF} --before {REF}", "--before takes a number of records"),
+    (f"read {REF} --after -1", ""),
+    (f"read {REF} --before 1 --raw", "--skip and --raw are for one record alone"),
+    (f"read {REF} --limit 3", "--limit is for pages"),
+    (f"read {S} --turns x", ""),
+    (f"read {S} --turns 99", ""),
+    (f"read {S} --turns 1 --page", "exclude each other"),
+    (f"read {S} --errors --commands", "exclude each other"),
+    (f"read {S} --turns 1 --before 2", "--before is for a record"),
+    (f"read {S} --errors --after 2", "--after is for a record"),
+    (f"read {S} --commands --skip 2", "--skip is for a record"),
+    (f"read {S} --page --limit 0", ""),
+    (f"read {S} --page --before ffff:2", "is not a record of"),
+    (f"read {S} --page --before 99", ""),
+    (f"read {S} --page --before @1", ""),
+    (f"read {S} --page --before {session_id(6)}@0", ""),
+    (f"read {S} --page --before @", ""),
+    (f"read {S} --page --before ''", ""),
+    (f"read {S} --turns 1 --session {S}", "Both words name a session"),
+    ("rename", ""),
+    (f"rename {S}", "Give either a TITLE, --tag or --no-tag"),
+    (f"rename {S} ''", ""),
+    (f"rename {S} {'x' * 201}", ""),
+    (f"rename {S} latest", ""),
+    (f"rename {S} {S}", ""),
+    ("rename '' x", ""),
+    (f"rename {S} -- -x", ""),
+    (f"rename {S} x y", ""),
+    (f"rename {S} \udcff\udcfe", ""),
+    (f"rename {S} --tag", ""),
+    (f"rename {S} --tag ''", "An empty tag"),
+    (f"rename {S} --tag x --no-tag", "Give either a TITLE, --tag or --no-tag"),
+    (f"rename {S} x --tag x", "Give either a TITLE, --tag or --no-tag"),
+    (f"rename {S} --tag \u200b", ""),
+    ("rename --tag x", ""),
+]
+"""Words, and what the sentence says of them where it is ours, or says more than that."""
+
+
+@pytest.fixture
+def home(config_home: ConfigHome) -> ConfigHome:
+    """A session of two turns, a call and its result, of long ago. Lines 0 to 6."""
+    call = tool_use("c", uuid="c1", parent="r3", ts=5), tool_result("c", uuid="c2", parent="c1", ts=6)
+    rows = [*conversation(2), *call, custom_title("Fix the parser")]
+    write_session(config_home.project(), SESSION, rows, mtime=OLD)
+    return config_home
+
+
+def state(home: ConfigHome) -> dict[Path, tuple[int, bytes]]:
+    """The whole home, to the byte and the time."""
+    return {
+        path: (path.lstat().st_mtime_ns, path.read_bytes() if path.is_file() else b"") for path in home.root.rglob("*")
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "said"), REFUSED, ids=[line.encode("ascii", "replace").decode() for line, _ in REFUSED]
+)
+def test_what_can_not_be_meant(home: ConfigHome, cli: Cli, document: Document, line: str, said: str) -> None:
+    """Nobody is asked off a terminal, nothing is taken for granted, and nothing is written."""
+    verb, *words = shlex.split(line)
+    before = state(home)
+    done = cli(verb, *words)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.startswith(b"resume-hooks: ")
+    assert said in done.stderr.decode()
+    assert len(done.stderr.splitlines()) == 2 or verb == "config"
+    error = document(verb, *words, code=2)["error"]
+    assert error["code"] == "usage"
+    assert error["message"]
+    assert error["remedy"] or verb == "config"
+    assert state(home) == before
+
+
+def test_a_document_is_no_way_out_and_no_line(home: ConfigHome, document: Document) -> None:
+    """``--json`` goes with no way to continue, and with no raw line."""
+    for verb, *words in (("resume", S, "--fork"), ("resume", S, "--print"), ("read", REF, "--raw")):
+        assert document(verb, *words, code=2)["error"]["code"] == "usage"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"handoff {S}", f"handoff {S} --start", f"rollover {S} --quick --start", f"fork {S}", f"fork {S} --turn 1",
+        f"trim {S} --keep-recent 0 --min-savings 0", f"trim {S} --in-place", f"untrim {S} --all", f"fsck {S} --repair",
+        f"rename {S} New", f"rename {S} --tag new", f"delete {S}", "delete --empty-trash", f"archive {S}",
+        "archive --all", f"archive --slim {S}", "install", "install --remove --purge",
+    ],
+)  # fmt: skip
+def test_a_dry_run_writes_nothing(home: ConfigHome, cli: Cli, document: Document, line: str) -> None:
+    """It says what would be, in words and in the document."""
+    verb, *words = shlex.split(line)
+    before = state(home)
+    data = document(verb, *words, "--dry-run")["data"]
+    assert not data.get("ran")
+    assert not data.get("written")
+    done = cli(verb, *words, "--dry-run")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert re.search(rb"[Nn]othing|would (write|run|go)", done.stdout)
+    assert state(home) == before
