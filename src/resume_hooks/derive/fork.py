@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from resume_hooks.derive import cut_point
-from resume_hooks.derive.child.bookkeeping import books_of, replaced_of, snapshots_of
+from resume_hooks.derive.child.bookkeeping import Relocation, books_of, relocation, replaced_of, snapshots_of
 from resume_hooks.derive.child.draft import Draft, draft, owner_of
-from resume_hooks.derive.child.relocate import Relocation, relocation
 from resume_hooks.derive.child.rewrite_chain import (
     ChainRewrite,
     EveryRecord,

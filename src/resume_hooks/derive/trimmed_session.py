@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import dropwhile
 
-from resume_hooks.derive.child.chain_edits import Edit
+from resume_hooks.derive.child.rewrite_chain import Edit
 from resume_hooks.derive.originals import Originals, is_marked, origins_in
 from resume_hooks.errors import NothingToTrim, SessionNotFound
 from resume_hooks.paths import Where

@@ -11,9 +11,8 @@ from typing import Final, NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.derive.child.bookkeeping import books_of
-from resume_hooks.derive.child.chain_edits import OPENING_REACH, Edit
 from resume_hooks.derive.child.draft import draft
-from resume_hooks.derive.child.rewrite_chain import ChainRewrite, chain_rewrite
+from resume_hooks.derive.child.rewrite_chain import OPENING_REACH, ChainRewrite, Edit, chain_rewrite
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.derive.originals import CONTENTS, Originals, Restoring, is_marked, origins_in, pairs
 from resume_hooks.derive.trim.plan import LEGEND

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive.child.chain_edits import Edit
 from resume_hooks.derive.child.draft import Draft
-from resume_hooks.derive.child.rewrite_chain import ChainRewrite, chain_rewrite
+from resume_hooks.derive.child.rewrite_chain import ChainRewrite, Edit, chain_rewrite
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.sessions.opening_layout import ChildSetting
