@@ -17,7 +17,7 @@ from resume_hooks.derive.child.write import write
 from resume_hooks.derive.cut_point import AtRecord, AtTurn, BeforeCompaction, Truncator
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trimmed_session import read_trimmed
+from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.errors import NothingToFork, UsageError, WriteFailed
 from resume_hooks.maintenance.fsck.diagnose import examine
 from resume_hooks.paths import Where, project_key

@@ -14,7 +14,8 @@ from resume_hooks import clock
 from resume_hooks.cli.output import emit
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.compare import compare
-from resume_hooks.hooks import plain_cards, reply, trim_cards
+from resume_hooks.hooks import plain_cards, reply
+from resume_hooks.hooks import trim as trim_cards
 from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.confirmations import Question
 from resume_hooks.hooks.handoff import handoff_card

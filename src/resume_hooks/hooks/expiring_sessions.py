@@ -1,4 +1,4 @@
-"""What a session's start does about sessions near their end: it keeps them before the client deletes them.
+"""Sessions near their end: a start keeps them before the client deletes them, once it was asked whether it shall.
 
 The shell asks only when it is time, by a stamp a project that is left here: ``due-<project folder>.json``. What does
 not fit into the start is done by ``later``, the hook that nobody waits for, or at the next start.
@@ -11,11 +11,17 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from resume_hooks import settings
+from resume_hooks.archive.retention import expiring, pending
 from resume_hooks.archive.retention.expiring import Slice, archive_expiring
 from resume_hooks.archive.vault import first_use_notice
 from resume_hooks.hooks import hook_state, reply
 from resume_hooks.paths import Where, private_folder
 from resume_hooks.sessions.archived.layout import vault
+from resume_hooks.sessions.held_links import apart
+from resume_hooks.storage.stored_settings import store
+from resume_hooks.system.claude_settings import kept_days
+from resume_hooks.system.invocation import typed
 
 LIMIT = 0.03
 """Seconds that a start spends on keeping, the last session begun aside; the client waits."""
@@ -79,3 +85,54 @@ class _Watch:
     def __call__(self) -> bool:
         self._until = self._until or time.monotonic() + self._seconds
         return time.monotonic() > self._until
+
+
+COPYING = 100
+"""Seconds that are spent on the first copies; the module waits for 170."""
+
+QUESTION = (
+    "Claude Code deletes {age} sessions. Shall resume-hooks archive them, and those that you handed off, "
+    "trimmed or forked, up to {room}, in a private folder?"
+)
+ANSWERS = {
+    "Archive them": "vault on",
+    "Archive none": "vault off",
+    f"Later: after {first_use_notice.PATIENCE_DAYS} days they are archived": "later",
+}
+"""What answers it, and the word that says it; the module takes the last one for no answer, and tells nobody."""
+
+OVERTAKEN = "overtaken"
+"""What is said where the user has typed something before the question could be shown."""
+
+
+def vault_answer(event: dict[str, Any], where: Where) -> dict[str, Any]:
+    """The question, or what came of its answer; ``{}`` where there is none. ResumeHooksError, OSError."""
+    word = reply.field(event, "args")
+    if word.startswith("vault "):
+        if first_use_notice.is_open(where):  # it was not answered in another window meanwhile
+            store("vault", word.split()[1], where)
+            first_use_notice.settle(where)
+        value = settings.load(where)["vault"].value
+        other = "off" if value != "off" else "on"
+        what = "What Claude Code deletes" if value != "off" else "Nothing"
+        said = f"{what} is archived (vault {value}). To change it, in a shell: {typed(f'config vault {other}')}"
+        until = time.monotonic() + COPYING
+        done = archived(event, lambda: time.monotonic() > until, waiting=False)
+        return {"text": f"{said} · archived {done.kept:,} that go soon" if done and done.kept else said}
+    if word == OVERTAKEN:
+        first_use_notice.put_off(where)
+    if (
+        word
+        or not first_use_notice.is_open(where)
+        or not _has_to_copy(event, where)
+        or not first_use_notice.asks(where)
+    ):
+        return {}
+    days = kept_days(started_in(event), where)
+    words = {"age": "old" if days is None else f"{days} days old", "room": settings.VAULT.replace("G", " GB")}
+    return {"ask": QUESTION.format(**words), "choices": list(map(list, ANSWERS.items())), "wait": "archiving"}
+
+
+def _has_to_copy(event: dict[str, Any], where: Where) -> bool:
+    waiting = pending.pending_ids(where) or any(apart(where))
+    return bool(waiting) or expiring.outlook(started_in(event), where).unkept > 0

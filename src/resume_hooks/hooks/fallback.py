@@ -16,8 +16,8 @@ import time
 from typing import Any, Dict, Optional
 
 from resume_hooks.hooks import reply
-from resume_hooks.hooks.hosts import host_of
 from resume_hooks.hooks.plain_cards import help_card, pasted_card, session_card
+from resume_hooks.hooks.reply import host_of
 from resume_hooks.hooks.triggers import BARE, UNASKED, Trigger, of_command, recognise
 from resume_hooks.paths import is_session_id, read_object
 from resume_hooks.system.clipboard import NOT_COPIED, copy

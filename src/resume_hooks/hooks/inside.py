@@ -50,10 +50,28 @@ VERBS = ROWS.keys() | {PANE, BAND, OFFER, TOOL, FULL, MOVED, LEFT}
 
 
 CHOICES = {
+    "handoff": (("Hand off", "yes"), ("Not now", "no")),
     "trim": (("Open the trimmed copy", "yes"), ("Trim here, in place", HERE), ("Not now", "cancel")),
     UNASKED: (("Open the repaired copy", "yes"), ("Not now", "cancel")),
 }
 """What answers a verb's question, and the word that says it; the last one is also what no answer means."""
+
+MOST_STEP = 400
+"""Characters of a next step that the model asks for: all of it has to stand in the question."""
+
+HANDOFF_TOOL = {
+    "name": "handoff",
+    "description": "Ask the user to go on in a fresh session that knows this one by a digest: where they want that, or"
+    " where the context is nearly full and a piece of work is done. They confirm it; then end your turn.",
+    "inputSchema": {
+        "type": "object",
+        "properties": {
+            "next_step": {"type": "string", "maxLength": MOST_STEP, "description": "What to do next, in one sentence."}
+        },
+    },
+}
+"""A tool by which the model asks for a handoff. The person confirms it with all that it says before them: what is shown
+in the question is, letter for letter, what stands in the box of the fresh session, and is never sent by itself."""
 
 CARD = {
     "hotkey": "t",
@@ -171,17 +189,33 @@ def _band(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _offer(_: dict[str, Any]) -> dict[str, Any]:
-    """The tools that the model may have."""
-    from resume_hooks.hooks import handoff_tool  # nothing to the commands
-
-    return handoff_tool.offered()
+    """The tools to register: none, unless the user switched it on."""
+    return {"tools": [HANDOFF_TOOL]} if _has_tool() else {}
 
 
 def _tool(event: dict[str, Any]) -> dict[str, Any]:
-    """The model calls one."""
-    from resume_hooks.hooks import handoff_tool  # nothing to the commands
+    """The question for the person; once they ``said`` something, what the model is told, with ``step`` after a yes."""
+    step, said = plain_line(reply.field(event, "args")).strip(), reply.field(event, "said")
+    if not _has_tool():
+        return {"text": "The user has switched this off."}
+    if reply.field(event, "agent_id"):
+        return {"text": "Only the main conversation can be handed off."}
+    if len(step) > MOST_STEP:
+        return {"text": f"next_step has {len(step):,} characters: the user can be shown {MOST_STEP}."}
+    if said == CHOICES["handoff"][0][1]:
+        return {"text": "The user agreed. End your turn now; the fresh session then opens.", "step": step}
+    if said:
+        words = "" if said == CHOICES["handoff"][-1][1] else f" Their words: {said}"
+        return {"text": f"The user said no: go on here, and ask again only if they want it.{words}"}
+    shown = f"Its next step, which would wait in the box: {step}" if step else "It names no next step."
+    return {
+        "ask": f"The model asks to go on in a fresh session. {shown}",
+        "choices": [list(choice) for choice in CHOICES["handoff"]],
+    }
 
-    return handoff_tool.asked(event)
+
+def _has_tool() -> bool:
+    return settings.is_on("handoff_tool") and not prompt.is_off("handoff")
 
 
 def _moved(event: dict[str, Any]) -> dict[str, Any]:
@@ -189,10 +223,10 @@ def _moved(event: dict[str, Any]) -> dict[str, Any]:
 
     The question ``of a new folder``: given what the module asks; what comes back is its answer, ``{}`` for none.
     """
-    from resume_hooks.hooks import vault_question  # nothing to the commands
+    from resume_hooks.hooks import expiring_sessions  # nothing to the commands
 
     said = (answer(event) for answer in answers("of a new folder"))
-    return next(filter(None, said), None) or vault_question.answer(event, Where())
+    return next(filter(None, said), None) or expiring_sessions.vault_answer(event, Where())
 
 
 def _left(event: dict[str, Any]) -> dict[str, Any]:

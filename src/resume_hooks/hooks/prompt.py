@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from resume_hooks import settings
 from resume_hooks.errors import NothingToHandOff, ResumeHooksError, SessionNotFound
 from resume_hooks.hooks import reply
-from resume_hooks.hooks.hosts import host_of
 from resume_hooks.hooks.plain_cards import help_card, pasted_card, refusal_card, session_card, usage_card
+from resume_hooks.hooks.reply import host_of
 from resume_hooks.hooks.triggers import ROWS, TYPED, Trigger, recognise, trigger_of
 from resume_hooks.paths import Where, is_session_id
 

@@ -1,4 +1,4 @@
-"""The input of hooks, and their replies: a block with a reason to show, or what a session starts with.
+"""The clients whose hooks ask us, what they send, and our replies: a block, or what a session starts with.
 
 Invariant: whatever a reply holds fits its cap and can't drive the terminal. Standard library, Python 3.9.
 """
@@ -8,11 +8,46 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Any, Dict, Optional
+from typing import Any, Callable, Dict, NamedTuple, Optional, cast
 
-from resume_hooks.hooks.hosts import CLAUDE, Host
+from resume_hooks.part_table import HOSTS
 from resume_hooks.paths import Where, find_session, named_session
 from resume_hooks.system.text import plain, plain_line
+
+Event = Dict[str, Any]
+
+
+class Host(NamedTuple):
+    """A client, and how it takes a block.
+
+    ``extra`` is what its block holds beside the reason, ``words`` makes our words those of its user, ``empties`` says
+    that a blocked prompt leaves its input box empty.
+    """
+
+    name: str
+    extra: Dict[str, Any]
+    words: Callable[[str], str]
+    empties: bool
+
+
+CLAUDE = Host(
+    "claude",
+    {"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "suppressOriginalPrompt": True}},
+    str,
+    empties=False,
+)
+
+
+def host_of(event: Event) -> Host:
+    """The client that sent an event."""
+    for part, fields, host in HOSTS.values():
+        if all(event.get(field) for field in fields):
+            from resume_hooks import seam  # no event of this client waits for it
+
+            if seam.is_there(part):
+                return cast("Host", seam.function_of(part, host))
+    return CLAUDE
+
 
 MAX_INPUT = 32 * 1024 * 1024
 """Bytes of hook input that are read; a trigger is never that long."""

@@ -10,7 +10,7 @@ from resume_hooks.errors import UsageError
 from resume_hooks.hooks.plain_cards import COLUMNS, ROW
 from resume_hooks.hooks.request import EVERYWHERE, Request, TriggerAnswer, current_folder, searched, show, time_limit
 from resume_hooks.hooks.session_list.rows import around, cut
-from resume_hooks.hooks.session_list.said import PATIENCE
+from resume_hooks.hooks.session_list.state import PATIENCE
 from resume_hooks.paths import Where
 from resume_hooks.search.as_text import doubt
 from resume_hooks.search.engine import SearchResult, find

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.trimmed_session import read_trimmed
+from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.hooks.child_cards import child_card, opened
 from resume_hooks.hooks.request import Request, TriggerAnswer, time_limit
 

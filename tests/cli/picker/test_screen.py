@@ -18,8 +18,7 @@ from resume_hooks.cli.picker.contents import Answer, ContentSearch
 from resume_hooks.cli.picker.screen import Chooser, Deed, Offered
 from resume_hooks.cli.picker.sequences import KeysOnly
 from resume_hooks.cli.picker.view import place
-from resume_hooks.hooks.session_list.said import Said
-from resume_hooks.hooks.session_list.state import Listed
+from resume_hooks.hooks.session_list.state import Listed, Said
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
 from tests.builders import session_id

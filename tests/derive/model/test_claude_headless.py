@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from resume_hooks.derive.model.answers import fenced
 from resume_hooks.derive.model.headless import ClaudeHeadless, passed
-from resume_hooks.derive.model.port import ModelCalls, Reply, Spent
+from resume_hooks.derive.model.port import ModelCalls, Reply, Spent, fenced
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.paths import Where
 from resume_hooks.system import capture

@@ -18,7 +18,7 @@ from resume_hooks.derive.originals import look_up
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import LEGEND, decide
-from resume_hooks.derive.trimmed_session import read_trimmed
+from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.errors import CheckFailed, NothingToTrim, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage import Family

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.hooks.session_list.said import Said, said_of
+from resume_hooks.hooks.session_list.state import Said, said_of
 from resume_hooks.paths import Where
 
 if TYPE_CHECKING:

@@ -14,10 +14,8 @@ from typing import Any, NamedTuple
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import prompt
 from resume_hooks.hooks.request import EVERYWHERE, TriggerAnswer, current_folder, searched, time_limit
-from resume_hooks.hooks.session_list.found import found
 from resume_hooks.hooks.session_list.rows import cut, listed, told
-from resume_hooks.hooks.session_list.said import PATIENCE, Said, said_of
-from resume_hooks.hooks.session_list.state import Choices
+from resume_hooks.hooks.session_list.state import PATIENCE, Choices, Said, found, said_of
 from resume_hooks.hooks.triggers import of_command
 from resume_hooks.paths import Where, find_session
 from resume_hooks.search.listing import ListedSession, SessionLister

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 
 from resume_hooks.clock import span
-from resume_hooks.hooks.session_list.said import Said
+from resume_hooks.hooks.session_list.state import Said
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import PARTIAL
