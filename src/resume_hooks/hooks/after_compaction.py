@@ -18,11 +18,8 @@ from resume_hooks.sessions import lineage_block, session_files
 from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.transcripts.head_tail import HeadTail
 
-LIMIT = 2.0
-"""Seconds; the client waits."""
-
-MOST = 3_900
-"""Characters of all of it."""
+LIMIT = 2.0  # seconds; the client waits
+MOST = 3_900  # characters of all of it
 
 MOST_LINEAGE = 1_900
 NEAR = 12_000_000

@@ -29,8 +29,7 @@ from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records
 
-LIMIT = 10.0
-"""Seconds that deciding may take: the client waits, and nobody's prompt."""
+LIMIT = 10.0  # seconds that deciding may take: the client waits, and nobody's prompt
 
 SETTING = "compaction"
 TRIM, HANDOFF, CLIENT = "trim", "handoff", "client"
@@ -39,26 +38,16 @@ TRIM, HANDOFF, CLIENT = "trim", "handoff", "client"
 PAUSES = (0.2, 0.4)
 """Seconds after which the file is read again: the client may not have written yet what it shows."""
 
-HERE = "here"
-"""The word behind ``/trim`` that asks for it in place."""
+HERE = "here"  # the word behind ``/trim`` that asks for it in place
 
 AUTO, LINE = "auto", "line"
 """What is compacted for when nobody asked: the client says that it is full, or the module that the line was passed."""
 
-REST = 5
-"""Turns that have to be typed after a compaction before the line counts again."""
-
-SHRUNK = 0.5
-"""The part of the context, or of the line, that is aimed at when nobody asked."""
-
-FITS = 0.8
-"""The part of it that an answer may take at most: more, and the client would soon compact again."""
-
-DIGEST = 9_000
-"""Characters of the digest and the lineage where only the last turns stay with them."""
-
-ASKED = "asked-compaction.json"
-"""The note that the user was asked what is to happen when a session is full."""
+REST = 5  # turns that have to be typed after a compaction before the line counts again
+SHRUNK = 0.5  # the part of the context, or of the line, that is aimed at when nobody asked
+FITS = 0.8  # the part of it that an answer may take at most: more, and the client would soon compact again
+DIGEST = 9_000  # characters of the digest and the lineage where only the last turns stay with them
+ASKED = "asked-compaction.json"  # the note that the user was asked what is to happen when a session is full
 
 DONE = "The session was full, and was made smaller here (compaction {chosen}). "
 LEFT = "Compaction {chosen} would have left too much, so Claude Code makes its own summary."
@@ -77,8 +66,7 @@ ANSWERS = {
 """What answers that, and the value of the setting."""
 
 TITLE = "(trimmed in place by resume-hooks; no model is asked)"
-AT_LINE = "({chosen} of resume-hooks; no model is asked)"
-"""What stands behind the client's own ``/compact``."""
+AT_LINE = "({chosen} of resume-hooks; no model is asked)"  # both stand behind the client's own ``/compact``
 
 
 def begin(text: str) -> dict[str, Any]:

@@ -23,11 +23,8 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import positive
 from resume_hooks.transcripts.tokens import ContextUse
 
-NEVER = 10**9
-"""Tokens that no context has; longer numbers the shell does not compare."""
-
-KEPT = 100 * 86_400
-"""Seconds after which a note goes; clients remove the sessions themselves after thirty days."""
+NEVER = 10**9  # tokens that no context has; longer numbers the shell does not compare
+KEPT = 100 * 86_400  # seconds after which a note goes; clients remove the sessions themselves after thirty days
 
 
 def main() -> None:

@@ -23,8 +23,7 @@ from resume_hooks.storage.stored_settings import store
 from resume_hooks.system.claude_settings import kept_days
 from resume_hooks.system.invocation import typed
 
-LIMIT = 0.03
-"""Seconds that a start spends on keeping, the last session begun aside; the client waits."""
+LIMIT = 0.03  # seconds that a start spends on keeping, the last session begun aside; the client waits
 
 OWN, ALL = "due", "later"
 """What the names of stamps begin with: for what a start waits for, and for all that this client may delete."""
@@ -87,8 +86,7 @@ class _Watch:
         return time.monotonic() > self._until
 
 
-COPYING = 100
-"""Seconds that are spent on the first copies; the module waits for 170."""
+COPYING = 100  # seconds that are spent on the first copies; the module waits for 170
 
 QUESTION = (
     "Claude Code deletes {age} sessions. Shall resume-hooks archive them, and those that you handed off, "
@@ -101,8 +99,7 @@ ANSWERS = {
 }
 """What answers it, and the word that says it; the module takes the last one for no answer, and tells nobody."""
 
-OVERTAKEN = "overtaken"
-"""What is said where the user has typed something before the question could be shown."""
+OVERTAKEN = "overtaken"  # what is said where the user has typed something before the question could be shown
 
 
 def vault_answer(event: dict[str, Any], where: Where) -> dict[str, Any]:

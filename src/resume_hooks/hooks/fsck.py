@@ -24,8 +24,7 @@ STATUS = "400"
 """What every error has that the module asks about; all else is what a label stands for, or what was typed instead."""
 
 FRESH = "opens a fresh session, which holds nothing of what is refused."
-ROW = 100
-"""Characters of what is said of one finding."""
+ROW = 100  # characters of what is said of one finding
 
 
 def answer(request: Request) -> TriggerAnswer:

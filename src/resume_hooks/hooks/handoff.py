@@ -31,14 +31,9 @@ from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
 BY_CLEAR = "or type /clear: the new session starts with this digest, too"
 """The fact of a child that waits for ``/clear``."""
 
-ANEW = "--new-task"
-"""Typed before what is a new task, and no next step of the old one."""
-
-LEAST = 600
-"""Characters that a digest needs to be worth more than the front of the longer one."""
-
-OPENING_LINE = 1
-"""The line of a child that holds its opening: after the metadata."""
+ANEW = "--new-task"  # typed before what is a new task, and no next step of the old one
+LEAST = 600  # characters that a digest needs to be worth more than the front of the longer one
+OPENING_LINE = 1  # the line of a child that holds its opening: after the metadata
 
 COUNTED = {"constraints": "constraint", "changed": "file", "commands": "command", "decisions": "decision"}
 """What a card counts of a digest, each with its noun."""

@@ -25,26 +25,19 @@ from resume_hooks.system.invocation import typed
 from resume_hooks.system.processes import is_asked_by_client
 from resume_hooks.system.text import plain, plain_line
 
-PANE = "pane"
-"""What the module asks with while the pane of /search and /sessions is open."""
-
-PANED = {"search", "sessions"}
-"""What opens it; words of /sessions are searched, too."""
-
-BAND = "band"
-"""What it asks with once a session is large enough to be looked at."""
+PANE = "pane"  # what the module asks with while the pane of /search and /sessions is open
+PANED = {"search", "sessions"}  # what opens it; words of /sessions are searched, too
+BAND = "band"  # what it asks with once a session is large enough to be looked at
 
 MOVED = "moved"
 """What it asks with at a start in a repository's folder without sessions, or where the vault has a question."""
 
-LEFT = "left"
-"""What it asks with once Esc ended what was waited for, and which command that was."""
+LEFT = "left"  # what it asks with once Esc ended what was waited for, and which command that was
 
 OFFER, TOOL = "offer", "tool"
 """What it asks with at a client's start, for the tools that the model may have, and when the model calls ours."""
 
-PLAN, FULL = "plan", "compaction"
-"""What it asks with when the client compacts, and as the context fills."""
+PLAN, FULL = "plan", "compaction"  # what it asks with when the client compacts, and as the context fills
 
 VERBS = ROWS.keys() | {PANE, BAND, OFFER, TOOL, FULL, MOVED, LEFT}
 
@@ -56,8 +49,7 @@ CHOICES = {
 }
 """What answers a verb's question, and the word that says it; the last one is also what no answer means."""
 
-MOST_STEP = 400
-"""Characters of a next step that the model asks for: all of it has to stand in the question."""
+MOST_STEP = 400  # characters of a next step that the model asks for: all of it has to stand in the question
 
 HANDOFF_TOOL = {
     "name": "handoff",

@@ -5,11 +5,8 @@ from __future__ import annotations
 from resume_hooks.hooks.triggers import BARE, ROWS, TYPED, Trigger
 from resume_hooks.system.clipboard import Copied
 
-COLUMNS = 80
-"""What a card is written for."""
-
-ROW = 68
-"""Columns that a title may fill in a card."""
+COLUMNS = 80  # what a card is written for
+ROW = 68  # columns that a title may fill in a card
 
 
 HELP = """\
@@ -35,8 +32,7 @@ def help_card(command: str, trigger: Trigger) -> str:
 
 NOTHING = "Nothing was changed."
 
-LITTLE = 20
-"""Per cent of a window below which no way to make a session smaller is worth a word."""
+LITTLE = 20  # per cent of a window below which no way to make a session smaller is worth a word
 
 
 def usage_card(trigger: Trigger) -> str:

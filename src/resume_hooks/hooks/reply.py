@@ -49,14 +49,9 @@ def host_of(event: Event) -> Host:
     return CLAUDE
 
 
-MAX_INPUT = 32 * 1024 * 1024
-"""Bytes of hook input that are read; a trigger is never that long."""
-
-MAX_REASON = 9_500
-"""UTF-16 units of a reason; the client cuts its strings at 10,000."""
-
-MAX_LAST = 200
-"""Units of a last line that survives a cut; a longer one is no last line but a text."""
+MAX_INPUT = 32 * 1024 * 1024  # bytes of hook input that are read; a trigger is never that long
+MAX_REASON = 9_500  # UTF-16 units of a reason; the client cuts its strings at 10,000
+MAX_LAST = 200  # units of a last line that survives a cut; a longer one is no last line but a text
 
 MAX_START = 4_000
 """Characters that everything said at a session's start has together; the client would take 10,000."""

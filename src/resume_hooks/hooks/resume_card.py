@@ -21,20 +21,11 @@ from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.tokens import ContextUse, stated_size
 
-TABLE = "--table"
-"""Typed to see the table of all ways to go on."""
-
-MOST_TURNS = 200
-"""Turns after which something may be said to pay off; no session has as many."""
-
-COLUMNS = 68
-"""Columns of a line behind its indent."""
-
-BRANCH = 40
-"""Columns that the name of a branch may fill."""
-
-NAMES = {TRIM: "a trim", HANDOFF: "a handoff"}
-"""How a way that is recommended is called in a sentence."""
+TABLE = "--table"  # typed to see the table of all ways to go on
+MOST_TURNS = 200  # turns after which something may be said to pay off; no session has as many
+COLUMNS = 68  # columns of a line behind its indent
+BRANCH = 40  # columns that the name of a branch may fill
+NAMES = {TRIM: "a trim", HANDOFF: "a handoff"}  # how a way that is recommended is called in a sentence
 
 
 def answer(request: Request) -> TriggerAnswer:

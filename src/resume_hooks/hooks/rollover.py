@@ -33,22 +33,14 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.processes import started
 from resume_hooks.system.text import one_line, plain_line
 
-WHOLE = 145.0
-"""Seconds that a rollover may take before its card: the clipboard has its own two of 150."""
-
-REPLACING = 5.0
-"""Seconds of them that are kept for putting the summary into the child."""
-
-PLANNING = 10.0
-"""Seconds in which the child with the digest is decided on."""
-
-WIDEST = 300
-"""Characters of a fact on the card."""
+WHOLE = 145.0  # seconds that a rollover may take before its card: the clipboard has its own two of 150
+REPLACING = 5.0  # seconds of them that are kept for putting the summary into the child
+PLANNING = 10.0  # seconds in which the child with the digest is decided on
+WIDEST = 300  # characters of a fact on the card
 
 _PREFIX = "rollover-"
 BY_CLEAR = "or type /clear: the new session starts with this, too (cut if long)"
-WAIT = "asking a model for the summary: up to two minutes"
-"""What is to be read while one is asked."""
+WAIT = "asking a model for the summary: up to two minutes"  # what is to be read while one is asked
 
 UNFINISHED = "The summary is not in it yet: it is still being written."
 

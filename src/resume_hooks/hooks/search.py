@@ -23,13 +23,8 @@ from resume_hooks.system.columns import width
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import one_line, plain_line
 
-HITS = 4
-ROWS = 10
-TITLE = 28
-"""Hits and rows of a card, and columns of a title in it."""
-
-LONGEST = 200
-"""Characters of a query that a command is worth printing with."""
+HITS, ROWS, TITLE = 4, 10, 28  # hits and rows of a card, and columns of a title in it
+LONGEST = 200  # characters of a query that a command is worth printing with
 
 
 def answer(request: Request) -> TriggerAnswer:

@@ -46,8 +46,7 @@ SAME = {"--help": "help", "-h": "help", "no": "cancel", "n": "cancel"}
 
 _TO_CONFIRM = "To confirm, type: >trim yes"
 
-MAX_OPTIONS = 4_000
-"""Characters of options that a question keeps."""
+MAX_OPTIONS = 4_000  # characters of options that a question keeps
 
 WHOLE = 4.5
 """Seconds that reading and writing may take together: the rest of five is for starting and for the clipboard."""

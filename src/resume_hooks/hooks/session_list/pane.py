@@ -28,23 +28,15 @@ from resume_hooks.system.text import plain
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.tail_scan import was_compacted
 
-NAMES, SAID, PREVIEW = "names", "said", "preview"
-"""What is asked for, in this order."""
+NAMES, SAID, PREVIEW = "names", "said", "preview"  # what is asked for, in this order
 
 LISTING = 1.0
 """Seconds of processor time after which no more sessions are listed; the newest are by then, on a busy machine too."""
 
-ABOVE = 2
-"""Lines beside list, preview and keys: the words, what is listed."""
-
-GAP = 2
-"""Columns between two keys."""
-
-LEAST = 8
-"""Lines that list and preview need to stand both."""
-
-TALL, WIDE = 20, 90
-"""Lines and columns that the pane asks for; the client gives what there is."""
+ABOVE = 2  # lines beside list, preview and keys: the words, what is listed
+GAP = 2  # columns between two keys
+LEAST = 8  # lines that list and preview need to stand both
+TALL, WIDE = 20, 90  # lines and columns that the pane asks for; the client gives what there is
 
 FORK, UNDO = "fork", "undo"
 KEYS = (
@@ -59,8 +51,7 @@ What makes a session says so first, and is done when the letter is pressed again
 the prompt, and the keys with it, so each is one throughout.
 """
 
-NO_COMPACTION = "never compacted"
-"""What stands beside the letter where there is none to undo."""
+NO_COMPACTION = "never compacted"  # what stands beside the letter where there is none to undo
 
 AHEAD = 100
 """Rows before and behind the marked one that the module has, so that it moves among them without asking."""

@@ -15,8 +15,7 @@ from resume_hooks.sessions.child_titles import kind_beside
 from resume_hooks.system.columns import fitted, width
 from resume_hooks.system.text import plain_line
 
-MARK, NO_MARK = "> ", "  "
-"""What the chosen row begins with; colours may be off."""
+MARK, NO_MARK = "> ", "  "  # what the chosen row begins with; colours may be off
 
 BRANCH = 18  # columns that a branch may fill
 STRENGTH = 6  # columns that the word for how sure a hit is fills

@@ -26,8 +26,7 @@ SHORTEST = 2  # letters that are worth looking for
 MOST = 20  # turns that are found for some words
 MOST_READ = 100  # records that are read in search of an exact phrase
 
-PATIENCE = 1.5
-"""Seconds that the index is brought up to date for; what is left then is said."""
+PATIENCE = 1.5  # seconds that the index is brought up to date for; what is left then is said
 
 
 class Said(NamedTuple):
