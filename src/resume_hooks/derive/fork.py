@@ -110,7 +110,10 @@ def plan(
         )
     move = _relocation_for(parent, home, where)
     child = draft(session, parent.ends, REHOMED if move else FORK, where, output_dir, home=move.new if move else "")
-    before = parent.context.tokens
+    lineage = child.block if move else lineage_if_needed(child, part)
+    if move and move.roots and move.new not in move.roots:
+        lineage += f"\n{moved_note(move.old, move.new)}"
+    before, snapshots = parent.context.tokens, snapshots_of(part, parent.survey)
     after = parent.sent(part.chain, where) if place else before
     return ForkPlan(
         draft=child,
@@ -119,7 +122,7 @@ def plan(
             part,
             parent.survey,
             head=child.head(parent.size(after)),
-            lineage=_moved_lineage(child, move) if move else lineage_if_needed(child, part),
+            lineage=lineage,
             books=[
                 *replaced_of(part, parent.survey, child.session_id),
                 *books_of(part, parent.survey, parent.ends, child.session_id, move),
@@ -128,7 +131,7 @@ def plan(
             thoughts=frozenset(parent.read_back.thoughts),
         ),
         sizes=Sizes(before, after),
-        remarks=(*(place.remarks if place else ()), *_on_snapshots(bool(snapshots_of(part, parent.survey)), move)),
+        remarks=(*(place.remarks if place else ()), *(_on_snapshots(move) if move and snapshots else [])),
         cut=place,
         relocation=move,
     )
@@ -179,18 +182,10 @@ def _relocation_for(parent: ParentScan, home: str | None, where: Where) -> Reloc
     return None if at_home and canonical(old) == new else relocation(old, new)
 
 
-def _on_snapshots(there: bool, move: Relocation | None) -> list[str]:
-    if move is None or not there:
-        return []
+def _on_snapshots(move: Relocation) -> list[str]:
     if move.with_files:
         return [f"Its file backups now are those of the files below {move.new}, where rewind-files puts them back."]
     return [f"Its file backups stay behind: they are those of the files below {move.old}, which is still there."]
-
-
-def _moved_lineage(child: Draft, move: Relocation) -> str:
-    """The lineage, and that paths of the old home are meant below the new one."""
-    named = move.roots and move.new not in move.roots
-    return f"{child.block}\n{moved_note(move.old, move.new)}" if named else child.block
 
 
 MOST_OF_CALL, MOST_OF_RESULT = 600, 1_500  # characters of a call and of its result; the whole is a reference away

@@ -23,7 +23,6 @@ from resume_hooks.derive.child import write as writing
 from resume_hooks.derive.child.draft import renamed
 from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import Written
 from resume_hooks.derive.fresh_child import Contents, RolloverPlan
 from resume_hooks.derive.model import forked
 from resume_hooks.derive.model.port import ModelCalls, Spent
@@ -359,7 +358,11 @@ def add_summary(
     child with the digest stands.
     """
     try:
-        before = _as_written(begun, written)
+        # The bytes of the child that the summary is for, before anybody goes on in it.
+        before = b"".join(writing.all_lines(begun.plan, written.title))
+        if begun.standing is not None:
+            with open(written.file, "rb") as stream:
+                before = stream.read()
         summary = _summary(begun, calls, given or material(begun.parent, where), where)
         contents = Contents(begun.digest, summary.text)
         decided = agents.fresh(begun.parent, where, contents=contents, child=begun.plan.draft)
@@ -405,14 +408,6 @@ def _numbers(digest: Digest, session_id: str) -> frozenset[int]:
     return frozenset(int(number) for session, _, number in refs if session == session_id and number.isdigit())
 
 
-def _as_written(begun: SummaryRollover, written: Receipt) -> bytes:
-    """The bytes of the child that the summary is for, before anybody goes on in it."""
-    if begun.standing is None:
-        return b"".join(writing.all_lines(begun.plan, written.title))
-    with open(written.file, "rb") as stream:
-        return stream.read()
-
-
 def _replace(after: RolloverPlan, before: bytes, title: str, where: Where) -> Receipt:
     """Put a child in the place of the one that held ``before``. SessionOpen, WriteFailed, CheckFailed leave that."""
     path, session_id = after.draft.path, after.draft.session_id
@@ -431,4 +426,4 @@ def _replace(after: RolloverPlan, before: bytes, title: str, where: Where) -> Re
             )
         release(path, where)
         replace_session(path, original, copy, writing.all_lines(after, title), check)
-    return writing.receipt(after, Written(title, tuple(passed)))
+    return writing.receipt(after, title, passed)

@@ -19,14 +19,13 @@ from typing import Final, NamedTuple
 from resume_hooks import clock
 from resume_hooks.derive.child.bookkeeping import books_of
 from resume_hooks.derive.child.draft import draft
-from resume_hooks.derive.child.rewrite_chain import OPENING_REACH, ChainRewrite, Edit, chain_rewrite
+from resume_hooks.derive.child.rewrite_chain import Edit, chain_rewrite, opening_with
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.derive.originals import CONTENTS, Originals, Restoring, is_marked, origins_in, pairs
 from resume_hooks.derive.trim.plan import LEGEND
 from resume_hooks.errors import NothingToTrim, SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.client_window import window_of
-from resume_hooks.sessions.lineage_block import OPENING
 from resume_hooks.sessions.record_references import SHORT, RecordLine
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.backups import instant_of
@@ -280,6 +279,9 @@ def plan(
     whole = len(restored) == len(reading.trimmed)
     before, after = _sizes(reading, restored, whole=whole)
     own = {piece.digest for piece in reading.pieces.found if piece.kind == THINKING}
+    edits: dict[int, Edit] = {row.node.number: row.edit for row in restored}
+    if whole and (legend := opening_with(f"\n{LEGEND}", transcript.chain, transcript)) is not None:
+        edits.setdefault(legend.number, _without_legend)  # nothing explains placeholders any more
     body = chain_rewrite(
         child,
         transcript,
@@ -288,11 +290,12 @@ def plan(
             ChildSize(after.tokens, round(reading.scale.ratio, 2), tokens.window_shown(session.path, before.tokens))
         ),
         lineage=child.block if whole else f"{child.block}\n{LEGEND}",
-        edits=_edits(transcript, restored, whole=whole),
+        edits=edits,
         books=books_of(transcript, reading.survey, ends, child.session_id),
         shrunk=True,
         thoughts=frozenset(own.union(*(row.thoughts for row in restored))),
     )
+    edited = ((row.node, body.edited(row.node, transcript.read(row.node))) for row in restored)
     return UntrimPlan(
         draft=child,
         body=body,
@@ -303,7 +306,7 @@ def plan(
         trimmed=len(reading.trimmed),
         after=after,
         characters=reading.back + sum(row.characters for row in restored),
-        digests=_digests(body, transcript, restored),
+        digests={node.uuid: _digest(record) for node, record in edited if record is not None},
         undone=reading.undone,
     )
 
@@ -321,14 +324,6 @@ class _ContentsSeen:
 
     def checks(self) -> list[Check]:
         return [Check("restored contents equal the originals", self._found == self._wanted)]
-
-
-def _edits(transcript: Transcript, restored: Sequence[Restoration], *, whole: bool) -> dict[int, Edit]:
-    """What comes back, by record; where the session is ``whole`` again, nothing explains placeholders any more."""
-    edits: dict[int, Edit] = {row.node.number: row.edit for row in restored}
-    if whole and (legend := _legend_of(transcript)) is not None:
-        edits.setdefault(legend.number, _without_legend)
-    return edits
 
 
 def wanted_of(reading: TrimmedSession, numbers: Collection[int] | None) -> tuple[Node, ...]:
@@ -394,11 +389,6 @@ def _weighed(node: Node, entry: RecordLine, edit: Edit, whole: Record, scale: Sc
     return Restoration(node, entry, edit, characters, weight, thoughts)
 
 
-def _digests(body: ChainRewrite, transcript: Transcript, restored: Sequence[Restoration]) -> dict[str, bytes]:
-    edited = ((row.node, body.edited(row.node, transcript.read(row.node))) for row in restored)
-    return {node.uuid: _digest(record) for node, record in edited if record is not None}
-
-
 def _digest(record: Record) -> bytes:
     held = {key: record[key] for key in CONTENTS[1:] if key in record}
     return hashlib.sha256(encode({"content": message(record).get("content"), **held})).digest()
@@ -426,15 +416,6 @@ def _counted_before_trim(reading: TrimmedSession) -> bool:
     trimmed = max((at for at in instants if at is not None), default=None)
     counted = max((node.time_ms or 0 for node in reading.transcript.chain if node.context_tokens), default=0)
     return trimmed is not None and counted < trimmed
-
-
-def _legend_of(transcript: Transcript) -> Node | None:
-    """The record that explains placeholders to the model: the lineage of a trimmed child."""
-    for node in transcript.chain[:OPENING_REACH]:
-        content = message(transcript.read(node)).get("content") if node.meta or node.summary else None
-        if isinstance(content, str) and content.startswith(OPENING) and f"\n{LEGEND}" in content:
-            return node
-    return None
 
 
 def _without_legend(record: Record) -> Record:

@@ -10,6 +10,7 @@ import contextlib
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import BinaryIO, NamedTuple
 
@@ -79,7 +80,8 @@ def edits_of(
             *([mend] if number in survey.mends else []),
             *([_without_segment] if node.boundary and node.segment is not None else []),
             *([_Dropping(row.dropped[number])] if number in row.dropped else []),
-            *([_as_parsed] if number in transcript.lenient_lines else []),
+            # As it was parsed: U+FFFD stands for what is no character, and the API refuses.
+            *([lambda record: record] if number in transcript.lenient_lines else []),
             *([_without_cards] if node.subtype == "informational" else []),
         ]
         if each:
@@ -104,11 +106,6 @@ class _Dropping:
         return isinstance(block, dict) and block.get("type") in (CALL, RESULT) and call_id(block) in self._calls
 
 
-def _as_parsed(record: Record) -> Record:
-    """The record as it was parsed: U+FFFD stands for what is no character, and the API refuses."""
-    return record
-
-
 def _without_cards(record: Record) -> Record | None:
     """None for what the screen showed of a trigger: in a child its commands are about another session."""
     said = string(record, "content")
@@ -123,15 +120,13 @@ def _without_segment(record: Record) -> Record:
     return {**record, "compactMetadata": kept}
 
 
-def opening_with_block(row: Linear, transcript: Transcript) -> Node | None:
-    """The opening of ours that tells a lineage already, and no prompt of a person's; None where there is none."""
-    openings = (node for node in row.nodes[:OPENING_REACH] if node.meta or node.summary)
-    return next((node for node in openings if _has_block(transcript.read(node))), None)
-
-
-def _has_block(record: Record) -> bool:
-    content = message(record).get("content")
-    return isinstance(content, str) and content.startswith(lineage_block.OPENING) and lineage_block.CLOSING in content
+def opening_with(words: str, nodes: Sequence[Node], transcript: Transcript) -> Node | None:
+    """The opening of ours that begins with a lineage and holds ``words``, and no prompt of a person's; else None."""
+    for node in nodes[:OPENING_REACH]:
+        content = message(transcript.read(node)).get("content") if node.meta or node.summary else None
+        if isinstance(content, str) and content.startswith(lineage_block.OPENING) and words in content:
+            return node
+    return None
 
 
 def with_block(record: Record, lineage: str) -> Record:
@@ -271,8 +266,6 @@ class ChainRewrite(Body):
                     row = following
         except OSError as error:
             raise SessionNotFound(f"{self.source} can't be read: {error.strerror}", "Check the path.") from error
-        for call in self.linear.open_calls:
-            yield thread.stub(call) + b"\n"
         for body in (*thread.closing(), *self.books):
             yield body + b"\n"
 
@@ -331,15 +324,18 @@ def chain_rewrite(  # noqa: PLR0913 - what a child is made of
     """
     row = linearize(transcript.chain)
     by_record = edits_of(row, transcript, survey, edits or {})
-    older = opening_with_block(row, transcript) if lineage else None
+    older = opening_with(lineage_block.CLOSING, row.nodes, transcript) if lineage else None
     if older is not None:
         by_record.setdefault(older.number, []).append(lambda record: with_block(record, lineage))
+    introduced = 0
+    if row.nodes and row.nodes[0].boundary:  # a compaction's summary has to follow its boundary
+        introduced = next((at + 1 for at, node in enumerate(row.nodes[:OPENING_REACH]) if node.summary), 1)
     rewrite = ChainRewrite(
         source=transcript.path,
         setting=draft.setting,
         head=head,
         lineage="" if older is not None else lineage,
-        introduced=_after_summary(row.nodes),
+        introduced=introduced,
         linear=row,
         edits=by_record,
         books=tuple(books),
@@ -387,18 +383,17 @@ class _Thread:
         self.introduced = True
         return self._own(lambda setting, above, own: lineage_line(setting, above, own, self._child.lineage))
 
-    def stub(self, call: str) -> bytes:
-        """An answer to a call that still waits for one at the end."""
-        self._time += 1
-        return self._own(lambda setting, above, own: stub_line(setting, above, own, call))
-
-    def closing(self) -> list[bytes]:
+    def closing(self) -> Iterator[bytes]:
+        """Answers to the calls that still wait for one at the end, and what the child tells behind them."""
+        for call in self._child.linear.open_calls:
+            self._time += 1
+            yield self._own(partial(stub_line, call=call))
         ending = self._child.closing
         if ending is None:
-            return []
+            return
         self._time = max(self._time + 1, clock.milliseconds(self._child.setting.at) or 0)
         setting = self._child.setting._replace(at=clock.from_milliseconds(self._time))
-        return closing_lines(setting, self._last, ending.text, ending.card)
+        yield from closing_lines(setting, self._last, ending.text, ending.card)
 
     def record(self, node: Node, body: bytes, *, last: bool) -> bytes:
         """A record of the parent as it stands in the child; the ``last`` one is later than all others."""
@@ -435,10 +430,3 @@ class _Thread:
 def _instant(node: Node) -> int:
     """When a record was written, in milliseconds; 0 where it tells nothing that can be."""
     return node.time_ms if node.time_ms is not None and 0 < node.time_ms < LATEST_MS else 0
-
-
-def _after_summary(nodes: Sequence[Node]) -> int:
-    """The place for a lineage record: first, or after a compaction's summary, which has to follow its boundary."""
-    if not nodes or not nodes[0].boundary:
-        return 0
-    return next((place + 1 for place, node in enumerate(nodes[:OPENING_REACH]) if node.summary), 1)
