@@ -172,8 +172,10 @@ def _smaller(session: SessionFile, event: dict[str, Any], where: Where, way: str
         return {}
     with time_limit(seconds=LIMIT - (time.monotonic() - started)):
         scanned, shown = plan.read(session), _shown(event)
-        if most:
-            _require_rest(scanned)
+        chain = scanned.transcript.chain
+        if most and chain[0].boundary and sum(node.prompt and not node.copied for node in chain) < REST:
+            # A client that started anew knows of none.
+            raise NothingToTrim(f"Fewer than {REST} turns since the last time")
         aim = round(min(scanned.context.tokens, most or scanned.context.tokens) * SHRUNK)
         reach = _reach(scanned, shown, aim if way == HANDOFF else 0, is_between=bool(most))
         decided = in_client.plan(scanned, shown, parse(f"--target-tokens {aim}"), where, reach)
@@ -182,13 +184,6 @@ def _smaller(session: SessionFile, event: dict[str, Any], where: Where, way: str
     if after > scanned.context.tokens * FITS or scanned.context._replace(tokens=after).compacts_at_once:
         return {}
     return _given(session.session_id, decided, after, facts)
-
-
-def _require_rest(scanned: SessionScan) -> None:
-    """NothingToTrim where fewer turns were typed since the last compaction: a client that started anew knows none."""
-    chain = scanned.transcript.chain
-    if chain[0].boundary and sum(node.prompt and not node.copied for node in chain) < REST:
-        raise NothingToTrim(f"Fewer than {REST} turns since the last time")
 
 
 def _reach(scanned: SessionScan, shown: Sequence[ShownMessage], aim: int, *, is_between: bool) -> Reach:

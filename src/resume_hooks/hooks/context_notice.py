@@ -54,7 +54,7 @@ def notice(session_id: str, path: str) -> str:
     """The line to show of a session, ``""`` where none is due. OSError where no note can be kept: no line then."""
     name = f"{NOTES}{session_id}.json"
     note = hook_state.find(name)
-    told = _whole(note.get("told"))
+    told = positive(note.get("told"))
     hook_state.sweep(NOTES, KEPT)
     # First of all: a turn's end never waits again for a session that takes too long to read.
     hook_state.keep(name, note | {"look": NEVER, "told": told})
@@ -102,11 +102,11 @@ def _ways(path: str | None) -> str:
 def _line(path: str, context: ContextUse) -> str:
     """What is said. The advice reads the live part; it is worth that only once."""
     from resume_hooks.derive.compare import advise
-    from resume_hooks.hooks.resume_card import NAMES, command_of  # nothing to most turns' ends
+    from resume_hooks.hooks.resume_card import NAMES  # nothing to most turns' ends
 
     advice = advise(path, Where())
     full = f"resume-hooks: {context.percent} % of the context is used"
-    return f"{full}; {NAMES[advice.strategy]} fits best: {command_of(advice)}"
+    return f"{full}; {NAMES[advice.strategy]} fits best: /resume-hooks:{advice.strategy}"
 
 
 def _room(window: int, most: int) -> int:
@@ -117,7 +117,3 @@ def _room(window: int, most: int) -> int:
 def _limit(room: int, percent: int) -> int:
     """Tokens from which on it is full enough."""
     return -(-room * percent // 100)
-
-
-def _whole(value: object) -> int:
-    return value if isinstance(value, int) and value is not True and value > 0 else 0

@@ -118,18 +118,12 @@ def vault_answer(event: dict[str, Any], where: Where) -> dict[str, Any]:
         return {"text": f"{said} · archived {done.kept:,} that go soon" if done and done.kept else said}
     if word == OVERTAKEN:
         first_use_notice.put_off(where)
-    if (
-        word
-        or not first_use_notice.is_open(where)
-        or not _has_to_copy(event, where)
-        or not first_use_notice.asks(where)
-    ):
+    if word or not first_use_notice.is_open(where):
         return {}
-    days = kept_days(started_in(event), where)
+    folder = started_in(event)
+    has_to_copy = pending.pending_ids(where) or any(apart(where)) or expiring.outlook(folder, where).unkept
+    if not has_to_copy or not first_use_notice.asks(where):
+        return {}
+    days = kept_days(folder, where)
     words = {"age": "old" if days is None else f"{days} days old", "room": settings.VAULT.replace("G", " GB")}
     return {"ask": QUESTION.format(**words), "choices": list(map(list, ANSWERS.items())), "wait": "archiving"}
-
-
-def _has_to_copy(event: dict[str, Any], where: Where) -> bool:
-    waiting = pending.pending_ids(where) or any(apart(where))
-    return bool(waiting) or expiring.outlook(started_in(event), where).unkept > 0

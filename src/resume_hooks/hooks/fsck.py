@@ -58,13 +58,8 @@ def _question(decided: RepairPlan, found: list[Defect]) -> str:
     first = found[0]
     wrong = f"{first.message[:1].lower()}{first.message[1:]} (record {first.record})"
     lost = f"Not kept: {_shown([*decided.lost])}" if decided.lost else "Everything else is kept"
-    return "\n".join(
-        [
-            f"The API refuses this session: {_shown([wrong, *found[1:]])}.",
-            f"A repaired copy: {receipt(decided).sizes}.",
-            f"{lost}.",
-        ]
-    )
+    refused = f"The API refuses this session: {_shown([wrong, *found[1:]])}."
+    return f"{refused}\nA repaired copy: {receipt(decided).sizes}.\n{lost}."
 
 
 def _shown(rows: Sequence[object]) -> str:

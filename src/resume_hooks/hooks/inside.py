@@ -145,7 +145,11 @@ def _told(given: TriggerAnswer, trigger: Trigger, event: dict[str, Any], *, on_s
     if not (on_screen and given.opens):
         shown = given.card(NOT_COPIED) if trigger.sign == BARE else prompt.copied_card(given)
         return _text(shown) if shown else {}
-    fill = _step(trigger.text) if trigger.verb == "handoff" else ""
+    fill = ""
+    if trigger.verb == "handoff":
+        from resume_hooks.hooks.handoff import step_of  # nothing to the other commands
+
+        fill = step_of(trigger.text)[0]
     return {
         "open": given.opens,
         "by_hand": plain(given.card(NOT_COPIED)),
@@ -153,12 +157,6 @@ def _told(given: TriggerAnswer, trigger: Trigger, event: dict[str, Any], *, on_s
         "send": bool(fill) and event.get("by_model") is not True and settings.is_on("handoff_sends"),
         "remark": plain(given.remark),
     }
-
-
-def _step(text: str) -> str:
-    from resume_hooks.hooks.handoff import step_of  # nothing to the other commands
-
-    return step_of(text)[0]
 
 
 def _pane(event: dict[str, Any]) -> dict[str, Any]:

@@ -60,22 +60,19 @@ CUT = "\n  ... (cut; arrow up has your prompt)"
 
 
 def read_stdin(most: int = MAX_INPUT) -> Optional[Dict[str, Any]]:
-    """The hook's input; None where it has more bytes than ``most``, is no JSON object, or hooks stand aside."""
-    raw = sys.stdin.buffer.read(most + 1)
-    return None if len(raw) > most or stands_aside() else read_event(raw)
+    """The hook's input; None where it has more bytes than ``most``, is no JSON object, or hooks stand aside.
+
+    They do in our own headless call, and where no variable says whose sessions these are.
+    """
+    raw, given = sys.stdin.buffer.read(most + 1), os.environ
+    has_home = given.get("CLAUDE_CONFIG_DIR") or given.get("HOME") or os.name == "nt"
+    return None if len(raw) > most or given.get("RESUME_HOOKS_CHILD") or not has_home else read_event(raw)
 
 
 def write(reply: bytes) -> None:
     """Give the client its answer, if there is one."""
     sys.stdout.buffer.write(reply)
     sys.stdout.buffer.flush()
-
-
-def stands_aside() -> bool:
-    """Whether hooks do nothing: in our own headless call, and where no variable says whose sessions these are."""
-    return bool(os.environ.get("RESUME_HOOKS_CHILD")) or not (
-        os.environ.get("CLAUDE_CONFIG_DIR") or os.environ.get("HOME") or os.name == "nt"
-    )
 
 
 def is_headless() -> bool:

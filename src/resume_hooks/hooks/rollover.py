@@ -79,10 +79,11 @@ def answer(request: Request) -> TriggerAnswer:
 
 def _left(parent: SessionFile, request: Request, own: ForkedModel) -> Receipt | None:
     """The child of an earlier try; once the session's model was asked the one that was made for its summary."""
-    if not own.asked:
-        return None if _is_written(request) else summary.unfinished(parent, request.where)
+    note = hook_state.find(_name(request))
+    if not own.asked and "writer" in note and not _is_interrupted(note):
+        return None  # somebody is at its summary right now
     made = summary.unfinished(parent, request.where)
-    return made if made and made.session_id == hook_state.find(_name(request)).get("child") else None
+    return made if made and (not own.asked or made.session_id == note.get("child")) else None
 
 
 def _asked(
@@ -161,12 +162,6 @@ def _is_interrupted(note: Mapping[str, object]) -> bool:
     writer, until = note.get("writer"), note.get("until")
     late = not isinstance(until, float) or time.time() > until
     return isinstance(writer, int) and (late or started(writer) != note.get("since"))
-
-
-def _is_written(request: Request) -> bool:
-    """Whether somebody is at the summary of this session's rollover right now."""
-    note = hook_state.find(_name(request))
-    return "writer" in note and not _is_interrupted(note)
 
 
 def _standing(parent: SessionFile, request: Request) -> TriggerAnswer | None:

@@ -200,7 +200,8 @@ def recognise(prompt: str) -> Optional[Trigger]:
     if _PASTED_ID.match(prompt):
         return Trigger("resume", "", slash, pasted=True, sign=sign)
     if _is_pasted_over(prompt):
-        return Trigger(_verb_of(prompt), _text_before_paste(prompt), slash, pasted=True, sign=sign)
+        between = _PASTED.sub("", re.sub(rf"\A{_SIGN}[a-z-]+", "", prompt, count=1, flags=re.IGNORECASE))
+        return Trigger(_verb_of(prompt), between.strip(), slash, pasted=True, sign=sign)
     found = _TRIGGER.match(prompt)
     if found is None:
         return None
@@ -232,13 +233,8 @@ def _last_typed(prompt: str) -> str:
     again = re.finditer(rf"{_SIGN}(?:{names})(?=\s|\Z)", prompt, re.IGNORECASE)
     starts = [one.start() for one in again]
     if verb != "trim":
-        starts = [start for start in starts if _is_typed_over(prompt, start)]
+        starts = [at for at in starts if not at or not prompt[at - 1].isspace() or _YES.match(prompt, at)]
     return prompt[starts[-1] :] if starts else prompt
-
-
-def _is_typed_over(prompt: str, start: int) -> bool:
-    """Whether a trigger within a prompt was typed behind it, and is no word of it."""
-    return start == 0 or not prompt[start - 1].isspace() or _YES.match(prompt, start) is not None
 
 
 def _is_pasted_over(prompt: str) -> bool:
@@ -250,12 +246,6 @@ def _is_pasted_over(prompt: str) -> bool:
     if verb in _ALONE:
         return _PASTED_ALONE.match(prompt) is not None
     return verb in VERBS and _PASTED.search(prompt[-120:]) is not None
-
-
-def _text_before_paste(prompt: str) -> str:
-    """What stands between the verb and the pasted command."""
-    rest = re.sub(rf"\A(?:>|/{PLUGIN}:)[a-z-]+", "", prompt, count=1, flags=re.IGNORECASE)
-    return _PASTED.sub("", rest).strip()
 
 
 def _verb_of(prompt: str) -> str:

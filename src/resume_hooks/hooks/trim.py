@@ -211,7 +211,9 @@ def standing_trim(parent: SessionFile, child_id: str, where: Where) -> Receipt |
         return None  # gone since it was found
     if child.touched or any(_goes_on(record, child.derived_at) for record in glance.last_records):
         return None
-    stats = _stats(child)
+    # What its first line tells of its trim; anybody may have edited it.
+    metadata = records.mapping(child.first_records[0], "trim_metadata") if child.first_records else {}
+    stats = {key: value for key, value in records.mapping(metadata, "stats").items() if type(value) is int}
     return Receipt(
         session_id=child_id,
         file=path,
@@ -233,12 +235,6 @@ def _goes_on(record: Record, at: str) -> bool:
     spoken = records.kind(record) == records.ASSISTANT or records.is_prompt(record)
     answered = bool(records.results(record))
     return (spoken or answered) and normal(record.get("timestamp")) > at
-
-
-def _stats(child: HeadTail) -> dict[str, int]:
-    """What the child's first line tells of its trim; anybody may have edited it."""
-    metadata = records.mapping(child.first_records[0], "trim_metadata") if child.first_records else {}
-    return {key: value for key, value in records.mapping(metadata, "stats").items() if type(value) is int}
 
 
 _WAYS = """\

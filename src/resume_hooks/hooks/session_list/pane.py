@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
-from resume_hooks.hooks import prompt
-from resume_hooks.hooks.request import EVERYWHERE, TriggerAnswer, current_folder, searched, time_limit
+from resume_hooks.hooks import prompt, reply
+from resume_hooks.hooks.request import EVERYWHERE, current_folder, searched, time_limit
 from resume_hooks.hooks.session_list.rows import cut, listed, told
 from resume_hooks.hooks.session_list.state import PATIENCE, Choices, Said, found, said_of
 from resume_hooks.hooks.triggers import of_command
@@ -99,18 +99,14 @@ def opened(text: str) -> dict[str, Any]:
     }
 
 
-def _keys(*, compacted: bool) -> list[tuple[str, str, str, str]]:
-    """What the letters do with the session that is marked."""
-    return [key if compacted or key[1] != UNDO else (*key[:2], NO_COMPACTION, "") for key in KEYS]
-
-
 def looked(event: dict[str, Any], path: str | None, where: Where) -> dict[str, Any]:
     """What the pane is to show next. Raises ResumeHooksError."""
     asked = _asked(event)
     if asked.step == PREVIEW:
         path = find_session(asked.at, where)
         compacted = path is not None and was_compacted(path)
-        return {"preview": _preview(asked, where), "keys": _keys(compacted=compacted), "next": ""}
+        keys = [key if compacted or key[1] != UNDO else (*key[:2], NO_COMPACTION, "") for key in KEYS]
+        return {"preview": _preview(asked, where), "keys": keys, "next": ""}
     folder = home_folder(HeadTail(path), where) if path else current_folder()
     with time_limit(typed("resume")):
         return _listed(asked, folder, where)
@@ -121,12 +117,8 @@ def _asked(event: dict[str, Any]) -> PaneEvent:
         value = event.get(name)
         return min(value, 500) if isinstance(value, int) and value is not True else 0
 
-    def text(name: str) -> str:
-        value = event.get(name)
-        return value if isinstance(value, str) else ""
-
-    everywhere = event.get("everywhere") is True
-    return PaneEvent(text("args"), everywhere, text("at"), number("columns"), number("lines"), text("step"))
+    words, at, step = (reply.field(event, name) for name in ("args", "at", "step"))
+    return PaneEvent(words, event.get("everywhere") is True, at, number("columns"), number("lines"), step)
 
 
 def _listed(asked: PaneEvent, folder: str, where: Where) -> dict[str, Any]:
@@ -267,13 +259,9 @@ def done(word: str, event: dict[str, Any], here: str, where: Where) -> dict[str,
             plan = fork.plan(locate.session_file(row.path), where, cut=cut)
         made = write(plan, where)
         return _opened(made.session_id, row, event, opened_card(made))
-    given = _handed_off(row)
-    return _opened(given.opens, row, event, given.remark)
-
-
-def _handed_off(row: ListedSession) -> TriggerAnswer:
     trigger = of_command("handoff", "", hooked=False)
-    return prompt.lane_answer(trigger, row.session_id, {"transcript_path": row.path})
+    given = prompt.lane_answer(trigger, row.session_id, {"transcript_path": row.path})
+    return _opened(given.opens, row, event, given.remark)
 
 
 def _opened(session_id: str, row: ListedSession, event: dict[str, Any], remark: str) -> dict[str, Any]:
