@@ -201,11 +201,17 @@ def compare(session: SessionFile, where: Where, at: str, *, limit: int = QUICK_L
     base = FirstRequest(min(base.tokens, context.tokens), min(base.shared, context.tokens))
     warm = seen.is_warm(now_ms)
     planned = glance.size <= limit
-    longest = 0 if planned else _longest_opening(path, glance, where)
-    fresh = (_handed_off(session, where) if planned else 0) or base.tokens + longest
+    fresh = (_handed_off(session, where) if planned else 0) or base.tokens
+    if not planned:  # lineage and a whole digest, of which nothing is read
+        row = {"title": glance.title, "session_id": "-" * 36, "file": path, "created": clock.now()}
+        block = lineage_block.render(Family(where).lineage(path), **row)
+        fresh += round((len(block) + as_text.OPENING) / CHARACTERS_PER_TOKEN)
     left = prompts_left(context, seen)
+    # A summary reads the conversation, and what is left of it from before a compaction.
+    whole = trimmed is not None and not (trimmed.chain and trimmed.chain[0].boundary)
+    spoken = context.tokens - base.tokens if whole else round(glance.size / CHARACTERS_PER_TOKEN)
     measured = _Measured(context, seen, base, trimmed)
-    strategies = _strategies(measured, fresh, _summary_reads(glance, measured), warm=warm)
+    strategies = _strategies(measured, fresh, min(spoken, SUMMARY_READS), warm=warm)
     return Comparison(
         session_id=session.session_id,
         glance=glance,
@@ -277,21 +283,6 @@ def _handed_off(session: SessionFile, where: Where) -> int:
     except (NothingToHandOff, UsageError):
         return 0
     return planned.sizes.after
-
-
-def _longest_opening(path: str, glance: HeadTail, where: Where) -> int:
-    """Tokens of lineage and a whole digest, of which nothing is read."""
-    ancestors = Family(where).lineage(path)
-    block = lineage_block.render(ancestors, title=glance.title, session_id="-" * 36, file=path, created=clock.now())
-    return round((len(block) + as_text.OPENING) / CHARACTERS_PER_TOKEN)
-
-
-def _summary_reads(glance: HeadTail, measured: _Measured) -> int:
-    """Tokens that a summary reads, at most: the conversation, and what is left of it from before a compaction."""
-    context, _, base, trimmed = measured
-    whole = trimmed is not None and not (trimmed.chain and trimmed.chain[0].boundary)
-    spoken = context.tokens - base.tokens if whole else round(glance.size / CHARACTERS_PER_TOKEN)
-    return min(spoken, SUMMARY_READS)
 
 
 def _strategies(measured: _Measured, fresh: int, summary_reads: int, *, warm: bool) -> list[Strategy]:

@@ -177,15 +177,30 @@ def plan(
 
 def plan_of(scanned: Trimmable, child: Draft, options: Options, decision: Decision, method: str) -> TrimPlan:
     """The child of a decision that was made by a ``method``."""
+    tools = len({choice.piece.call for choice in decision.choices if choice.piece.kind == RESULT})
+    parameters = {
+        "target_tools": list(options.tools),
+        "threshold": options.limit(""),
+        "trim_assistant_messages": options.assistant or False,
+        "keep_recent": KEEP_RECENT if options.keep_recent is None else options.keep_recent,
+        "rules": options.rules(),
+        "method": method,
+    }
+    stats = {
+        "original_tokens": decision.before.tokens,
+        "trimmed_tokens": decision.after.tokens,
+        "tools_trimmed": tools,
+        "assistant_trimmed": sum(choice.piece.kind == TEXT for choice in decision.choices),
+        "chars_saved": decision.savings.characters,
+    }
     head = child.head(
         ChildSize(
             decision.after.tokens,
             decision.savings.ratio,
             tokens.window_shown(scanned.session.path, decision.before.tokens),
         ),
-        trim=Trim({**_parameters(options), "method": method}, _stats(decision)),
+        trim=Trim(parameters, stats),
     )
-    tools = _tools_trimmed(decision.choices)
     return TrimPlan(
         draft=child,
         body=scanned.body(child, head, options, decision),
@@ -278,30 +293,6 @@ def read(session: SessionFile, *, whole: bool = False) -> SessionScan:
     context, scale = weigh(session.path, transcript.chain, pieces, window)
     context = as_client_acts(context, glance, session.agent, window, Where())
     return SessionScan(session, transcript, pieces, survey, glance, context, scale)
-
-
-def _parameters(options: Options) -> dict[str, object]:
-    return {
-        "target_tools": list(options.tools),
-        "threshold": options.limit(""),
-        "trim_assistant_messages": options.assistant or False,
-        "keep_recent": KEEP_RECENT if options.keep_recent is None else options.keep_recent,
-        "rules": options.rules(),
-    }
-
-
-def _stats(decision: Decision) -> dict[str, int]:
-    return {
-        "original_tokens": decision.before.tokens,
-        "trimmed_tokens": decision.after.tokens,
-        "tools_trimmed": _tools_trimmed(decision.choices),
-        "assistant_trimmed": sum(choice.piece.kind == TEXT for choice in decision.choices),
-        "chars_saved": decision.savings.characters,
-    }
-
-
-def _tools_trimmed(choices: tuple[Choice, ...]) -> int:
-    return len({choice.piece.call for choice in choices if choice.piece.kind == RESULT})
 
 
 LARGE = 10_000  # characters of a content, and bytes of a record, from which on it is large
