@@ -312,8 +312,6 @@ def plan(
 
 
 class _ContentsSeen:
-    """A watcher: whether the records of these uuids have contents of these digests."""
-
     def __init__(self, wanted: Mapping[str, bytes]) -> None:
         self._wanted = wanted
         self._found: dict[str, bytes] = {}

@@ -91,7 +91,6 @@ def answer(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _asked(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
-    """What the client is to hold where a person asked for a trim."""
     with time_limit(typed(f"trim {session.session_id}"), LIMIT):
         scanned = plan.read(session)
         options = parse(reply.field(event, "options"))
@@ -205,7 +204,6 @@ def _reach(scanned: SessionScan, shown: Sequence[ShownMessage], aim: int, *, is_
 
 
 def _tokens(scanned: SessionScan, shown: Sequence[ShownMessage]) -> float:
-    """About what messages come to."""
     handles = {one.handle for one in shown}
     return sum(node.characters for node in scanned.transcript.chain if node.uuid in handles) / scanned.scale.ratio
 

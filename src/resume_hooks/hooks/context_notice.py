@@ -92,7 +92,6 @@ def band(session_id: str, path: str | None, used: int) -> dict[str, Any]:
 
 
 def _ways(path: str | None) -> str:
-    """What a trim would free, where it would."""
     from resume_hooks.derive.compare import WORTH, freed_by_trim  # once in a session
 
     freed = freed_by_trim(path, Where()) if path else 0
@@ -115,5 +114,4 @@ def _room(window: int, most: int) -> int:
 
 
 def _limit(room: int, percent: int) -> int:
-    """Tokens from which on it is full enough."""
     return -(-room * percent // 100)

@@ -85,7 +85,6 @@ def _what_next() -> str:
 
 
 def _state_and_remedy() -> str:
-    """The engine's state and, where its installation failed, what installs it now."""
     failed = _installer_state().get("state") == "failed"
     return f"{engine_state()}\n{_installing()}" if failed else engine_state()
 

@@ -63,7 +63,6 @@ def _question(decided: RepairPlan, found: list[Defect]) -> str:
 
 
 def _shown(rows: Sequence[object]) -> str:
-    """The first of several rows, and how many more there are."""
     more = f", and {len(rows) - 1:,} more" if rows[1:] else ""
     return f"{one_line(str(rows[0]), ROW)}{more}"
 

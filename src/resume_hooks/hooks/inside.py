@@ -160,7 +160,6 @@ def _told(given: TriggerAnswer, trigger: Trigger, event: dict[str, Any], *, on_s
 
 
 def _pane(event: dict[str, Any]) -> dict[str, Any]:
-    """What the pane shows next, or what one of its keys does."""
     from resume_hooks.hooks.session_list import pane  # nothing to the other commands
 
     session_id, where = reply.field(event, "session_id"), Where()
@@ -179,7 +178,6 @@ def _band(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _offer(_: dict[str, Any]) -> dict[str, Any]:
-    """The tools to register: none, unless the user switched it on."""
     return {"tools": [HANDOFF_TOOL]} if _has_tool() else {}
 
 
@@ -220,7 +218,6 @@ def _moved(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _left(event: dict[str, Any]) -> dict[str, Any]:
-    """What stands of the command that Esc ended."""
     from resume_hooks.hooks import rollover  # nothing to the other commands
 
     ended = of_command(reply.field(event, "args"), "")
@@ -240,7 +237,6 @@ def _text(text: str) -> dict[str, Any]:
 
 
 def _nothing(_: str) -> dict[str, Any]:
-    """What is told where nobody asked."""
     return {}
 
 

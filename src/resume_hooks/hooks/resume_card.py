@@ -123,7 +123,6 @@ def _pays(estimate: Estimate) -> str:
 
 
 def _habit(comparison: Comparison) -> list[str]:
-    """How much of the session the API still has cached, and what a typical turn costs."""
     seen, cached = comparison.traffic, "cold"
     if not seen.lifetime:
         cached = "unused"

@@ -189,7 +189,6 @@ def _answer_of(receipt: Receipt, notes: list[str], question: Question, *, slash:
 
 
 def _refuse(text: str, trigger: Trigger) -> None:
-    """UsageError for what is neither options nor one of the words."""
     if text.lower() == "y":
         raise UsageError("'y' is not enough: type yes", f"{_TO_CONFIRM}.")
     word = text.partition(" ")[0].lower()

@@ -135,7 +135,6 @@ def _options(name: str, schema: str) -> list[str]:
 
 
 def _reply(ran: Captured, form: type[Form], name: str, seconds: float) -> Reply[Form]:
-    """The answer of a run. HeadlessFailed for anything that does not fit the form."""
     result = _result(ran, name)
     cost = _amount(result.get("total_cost_usd"))
     if ran.status or result.get("is_error") is True or result.get("stop_reason") == "refusal":

@@ -184,7 +184,6 @@ def _lines_of_keys(columns: int) -> int:
 
 
 def _lines(row: ListedSession, said: Said | None, columns: int, now: float) -> list[str]:
-    """The line of a session, and the same where it is marked."""
     if said is not None:
         return [told(row, said, columns, chosen=chosen) for chosen in (False, True)]
     return [listed(row, columns, now, chosen=chosen) for chosen in (False, True)]
@@ -211,7 +210,6 @@ def _said(asked: PaneEvent, folder: str, where: Where) -> tuple[list[Said], str]
 
 
 def _preview(asked: PaneEvent, where: Where) -> list[str]:
-    """What is shown of the session that is marked, in as many lines as there are."""
     _, room = _room(asked)
     if room < 1 or not asked.at:
         return []
