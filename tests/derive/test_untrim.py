@@ -15,8 +15,7 @@ from resume_hooks.derive.child.write import receipt, write
 from resume_hooks.derive.originals import CONTENTS
 from resume_hooks.derive.trim import in_place, plan
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.plan import LEGEND
-from resume_hooks.derive.trim.preview import totals
+from resume_hooks.derive.trim.plan import LEGEND, totals
 from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.errors import CheckFailed, NotATranscript, NothingToTrim, SessionNotFound, UsageError
 from resume_hooks.sessions.lineage_block import OPENING

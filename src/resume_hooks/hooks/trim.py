@@ -17,8 +17,7 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim.in_client import STAY_IN_PLACE
 from resume_hooks.derive.trim.options import HELP, parse
-from resume_hooks.derive.trim.plan import TrimPlan
-from resume_hooks.derive.trim.preview import brief, remarks, totals
+from resume_hooks.derive.trim.plan import TrimPlan, brief, remarks, totals
 from resume_hooks.errors import NothingToTrim, ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import confirmations
 from resume_hooks.hooks.child_cards import child_card, opened

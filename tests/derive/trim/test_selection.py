@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive.trim.options import KEPT_RESULTS, TypedOptions, options_of, parse
-from resume_hooks.derive.trim.plan import TrimPlan
-from resume_hooks.derive.trim.preview import remarks
+from resume_hooks.derive.trim.plan import TrimPlan, remarks
 from resume_hooks.errors import UsageError
 from tests.builders import ConfigHome
 from tests.derive.trim.nasty import IMAGE

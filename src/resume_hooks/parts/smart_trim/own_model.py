@@ -18,8 +18,7 @@ from resume_hooks.derive import agents
 from resume_hooks.derive.model import forked
 from resume_hooks.derive.model.forked import FORKING, ForkedModel
 from resume_hooks.derive.model.port import LIMIT
-from resume_hooks.derive.trim.plan import TrimPlan
-from resume_hooks.derive.trim.preview import brief, remarks, totals
+from resume_hooks.derive.trim.plan import TrimPlan, brief, remarks, totals
 from resume_hooks.errors import HeadlessFailed, NothingToTrim, PlanOutdated, UsageError
 from resume_hooks.hooks import confirmations
 from resume_hooks.hooks.confirmations import Question
