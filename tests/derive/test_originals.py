@@ -163,12 +163,8 @@ def test_a_backup(config_home: ConfigHome, backup: Path) -> None:
     assert found(config_home, marked(session)) == f"{backup}:0"
     os.unlink(session)
     assert found(config_home, marked(session)) == f"{backup}:0"
-
-
-def test_a_backup_in_a_state_folder_that_moved(config_home: ConfigHome, backup: Path) -> None:
-    """It is looked up by the session's id."""
-    said = marked("/gone/backups/x.jsonl", original_session_id=PARENT)
-    assert found(config_home, said) == f"{backup}:0"
+    moved = marked("/gone/backups/x.jsonl", original_session_id=PARENT)  # with the state folder
+    assert found(config_home, moved) == f"{backup}:0"
 
 
 def test_backups_are_not_followed_out(config_home: ConfigHome, backup: Path, outside: str) -> None:

@@ -238,23 +238,10 @@ def said_later(uuid: str, parent: str, session: str) -> str:
     return json.dumps(user("go on", uuid=uuid, parent=parent, ts=LATER, session_id=session)) + "\n"
 
 
-def test_a_child_that_was_deleted_is_told_apart(say: Say, parent: Path) -> None:
-    """It is gone, nobody went on; a new preview asks again, with the options that were given."""
-    say(">trim --tools Read")
-    say(">trim yes")
-    (child,) = children(parent)
-    child.unlink()
-    text = say(">trim yes")
-    assert "its file is gone" in text
-    assert "went on" not in text
-    assert "To be asked again:  >trim --tools Read\n" in text
-    assert children(parent) == []
-
-
 @pytest.mark.parametrize("where", ["parent", "answer in the parent", "output in the parent", "child", "child is gone"])
 def test_a_child_that_is_no_longer_the_same_is_not_offered(say: Say, parent: Path, where: str) -> None:
-    """Somebody went on: the yes is not repeated, and the message says what there is and what to do."""
-    say(">trim")
+    """Somebody went on, or deleted it: the yes is not repeated, and the message says what there is and what to do."""
+    say(">trim --tools Read")
     say(">trim yes")
     (child,) = children(parent)
     lines = {
@@ -273,6 +260,8 @@ def test_a_child_that_is_no_longer_the_same_is_not_offered(say: Say, parent: Pat
     before = children(parent)
     text = say(">trim yes")
     assert f"made {child.stem}" in text
+    assert ("its file is gone" in text) is (where == "child is gone")
+    assert "To be asked again:  >trim --tools Read\n" in text
     assert text.endswith("\nFirst: >trim")
     assert children(parent) == before
     say(">trim")
@@ -317,9 +306,23 @@ def test_help(say: Say, parent: Path, prompt: str) -> None:
 
 
 def test_nothing_to_trim_yet(say: Say, config_home: ConfigHome) -> None:
-    """A session with hardly anything in it is advised nothing."""
+    """A session with hardly anything in it is advised nothing; bookkeeping alone is nothing to trim."""
     write_session(config_home.project(), SESSION, conversation(1))
     assert say(">trim") == "resume-hooks: There is nothing to trim yet.\n\nNothing was changed."
+    write_session(config_home.project(), session_id(5), [custom_title("x")])
+    assert "holds no conversation" in say(">trim", session_id(5))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [("--threshold 100000", "would not pay"), ("--of-tomorrow 1", "is not an option of >trim")],
+)
+def test_a_question_that_holds_no_longer(say: Say, parent: Path, options: str, said: str) -> None:
+    """What paid when it was asked need not when it is answered; a newer engine's options are refused as any."""
+    say(">trim")
+    change(options=options)
+    assert said in say(">trim yes")
+    assert children(parent) == []
 
 
 def test_a_trim_that_does_not_pay_is_no_question(say: Say, parent: Path) -> None:
@@ -332,22 +335,6 @@ def test_a_trim_that_does_not_pay_is_no_question(say: Say, parent: Path) -> None
     assert children(parent) == []
 
 
-def test_a_trim_that_no_longer_pays_writes_nothing(say: Say, parent: Path) -> None:
-    """What paid when it was asked need not when it is answered."""
-    say(">trim")
-    change(options="--threshold 100000")
-    assert "would not pay" in say(">trim yes")
-    assert children(parent) == []
-
-
-def test_a_question_with_options_that_are_none_any_more(say: Say, parent: Path) -> None:
-    """A question of a newer engine: its options are refused as any."""
-    say(">trim")
-    change(options="--of-tomorrow 1")
-    assert "is not an option of >trim" in say(">trim yes")
-    assert children(parent) == []
-
-
 @pytest.mark.parametrize("prompt", [">trim", ">trim yes"])
 def test_a_session_that_was_deleted_after_the_preview(say: Say, parent: Path, prompt: str) -> None:
     """It had a transcript, which is gone: not one that is still to come."""
@@ -357,12 +344,6 @@ def test_a_session_that_was_deleted_after_the_preview(say: Say, parent: Path, pr
     assert "is gone since the question" in text
     assert "no transcript yet" not in text
     assert text.endswith("\nNothing was changed.")
-
-
-def test_an_empty_session(say: Say, config_home: ConfigHome) -> None:
-    """Bookkeeping alone is nothing to trim."""
-    write_session(config_home.project(), session_id(5), [custom_title("x")])
-    assert "holds no conversation" in say(">trim", session_id(5))
 
 
 def test_a_state_folder_that_can_t_be_written(say: Say, parent: Path, config_home: ConfigHome) -> None:

@@ -353,38 +353,23 @@ def test_a_lock_that_is_removed_is_held_by_one(config_home: ConfigHome, tmp_path
     assert not Path(backups.folder_of(SESSION, config_home.where)).exists()
 
 
-def _shrink(path: Path) -> None:
-    os.truncate(path, 1_000)
-
-
-def _rewrite(path: Path) -> None:
-    path.write_bytes(path.read_bytes().replace(b"seen 3", b"SEEN 3"))
-
-
-def _replace(path: Path) -> None:
-    shutil.copy(path, f"{path}.new")
-    os.replace(f"{path}.new", path)
-
-
-def _remove(path: Path) -> None:
-    path.rename(f"{path}.away")
-
-
-def _link(path: Path) -> None:
-    path.rename(f"{path}.away")
-    path.symlink_to(f"{path}.away")
-
-
-@pytest.mark.parametrize("change", [_shrink, _rewrite, _replace, _remove, _link])
-def test_a_file_that_was_changed_meanwhile(
-    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None]
-) -> None:
+@pytest.mark.parametrize("how", ["shrunk", "rewritten", "replaced", "removed", "a link"])
+def test_a_file_that_was_changed_meanwhile(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     """Shrunk, rewritten, replaced, removed, made a link while we work: refused, and left as the other one made it."""
     path = laid(config_home, bulky(6))
     made: list[bytes] = []
 
     def disturb(*given: Any) -> list[Any]:
-        change(path)
+        if how == "shrunk":
+            os.truncate(path, 1_000)
+        elif how == "rewritten":
+            path.write_bytes(path.read_bytes().replace(b"seen 3", b"SEEN 3"))
+        elif how == "replaced":
+            os.replace(shutil.copy(path, f"{path}.new"), path)
+        else:
+            path.rename(f"{path}.away")
+            if how == "a link":
+                path.symlink_to(f"{path}.away")
         made.append(path.read_bytes() if path.exists() else b"")
         return []
 
