@@ -13,7 +13,7 @@ import pytest
 from resume_hooks.derive import summary as summaries
 from resume_hooks.derive.model.port import ModelCalls
 from resume_hooks.derive.summary import MAX_WISH, SummaryOutcome
-from resume_hooks.errors import HeadlessFailed, NothingToHandOff, UsageError
+from resume_hooks.errors import HeadlessFailed, UsageError
 from resume_hooks.sessions import locate
 from resume_hooks.transcripts import invariants
 from tests.builders import (
@@ -252,13 +252,6 @@ def test_a_mark_shows_no_secret(config_home: ConfigHome, parent: Path) -> None:
     text = records(outcome.receipt.file)[1]["message"]["content"]
     assert secret[:12] not in text
     assert "not in the transcript" in text
-
-
-def test_nothing_to_hand_off(config_home: ConfigHome) -> None:
-    """A session in which nobody asked anything is refused before a model is."""
-    path = write_session(config_home.project(), SESSION, [custom_title("x")])
-    with pytest.raises(NothingToHandOff):
-        summaries.plan(locate.session_file(path), config_home.where)
 
 
 def test_too_many_instructions(config_home: ConfigHome, parent: Path) -> None:
