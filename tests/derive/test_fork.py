@@ -144,15 +144,11 @@ def test_a_fork_of_a_fork(config_home: ConfigHome) -> None:
     once = forked(path)
     twice = forked(once.file)
     assert [row["forkedFrom"]["sessionId"] for row in chain(twice.file)] == [once.session_id] * 4
+    own, new = once.session_id.encode(), twice.session_id.encode()
     for one, other in zip(body(once.file)[1:5], body(twice.file)[1:5], strict=True):
-        assert other == one.replace(once.session_id.encode(), twice.session_id.encode()).replace(
-            SESSION.encode(), once.session_id.encode()
-        )
-    assert [row.session_id for row in Family(Where()).lineage(twice.file)] == [
-        SESSION,
-        once.session_id,
-        twice.session_id,
-    ]
+        assert other == one.replace(own, new).replace(SESSION.encode(), own)
+    lineage = [row.session_id for row in Family(Where()).lineage(twice.file)]
+    assert lineage == [SESSION, once.session_id, twice.session_id]
 
 
 def test_a_fork_of_a_trimmed_session(config_home: ConfigHome) -> None:
@@ -296,13 +292,7 @@ def test_another_home(config_home: ConfigHome, elsewhere: Path) -> None:
     told, *found = chain(made.file)
     assert told["message"]["content"].startswith(OPENING)
     assert f"Its project was {CWD} and is {elsewhere} now" in told["message"]["content"].partition(CLOSING)[2]
-    assert [row["cwd"] for row in (told, *found)] == [
-        str(elsewhere),
-        str(elsewhere),
-        str(elsewhere),
-        f"{elsewhere}/src",
-        f"{CWD}-other",
-    ]
+    assert [row["cwd"] for row in (told, *found)] == [*[str(elsewhere)] * 3, f"{elsewhere}/src", f"{CWD}-other"]
     assert b"worktree-state" not in Path(made.file).read_bytes()
     (snapshot,) = (orjson.loads(line) for line in body(made.file) if b"file-history" in line)
     files = snapshot["snapshot"]["trackedFileBackups"]

@@ -123,44 +123,26 @@ def test_the_options_of_the_question_are_those_of_the_child(say: Say, parent: Pa
 
 
 def test_the_plan_is_made_anew(say: Say, parent: Path) -> None:
-    """What was said between the preview and the yes is in the child."""
-    say(">trim")
+    """A yes answers what was shown last; what was said between the preview and the yes is in the child."""
+    say(">trim --tools Bash --min-savings 0 --only results")
+    say(">trim --only results")
     with parent.open("a") as stream:
         stream.write(json.dumps(user("SAID BETWEEN", uuid="late", parent="a5", ts=1_000)) + "\n")
     say(">trim yes")
     (child,) = children(parent)
     assert "SAID BETWEEN" in child.read_text()
-
-
-def test_the_last_preview_is_the_question(say: Say, parent: Path) -> None:
-    """A yes answers what was shown last."""
-    say(">trim --tools Bash --min-savings 0 --only results")
-    say(">trim --only results")
-    say(">trim yes")
-    (child,) = children(parent)
     assert json.loads(child.read_bytes().split(b"\n", 1)[0])["trim_metadata"]["trim_params"]["target_tools"] == []
 
 
-NO_ANSWER = [
-    ">trim yes please",
-    ">trim y",
-    ">trim Y",
-    ">trim no thanks",
-    ">trim yes --tools Read",
-    ">trim cancel now",
-    ">trim ok",
-]
-
-
-@pytest.mark.parametrize("prompt", NO_ANSWER)
-def test_only_the_exact_word_confirms(say: Say, parent: Path, prompt: str) -> None:
+@pytest.mark.parametrize("text", ["yes please", "y", "Y", "no thanks", "yes --tools Read", "cancel now", "ok"])
+def test_only_the_exact_word_confirms(say: Say, parent: Path, text: str) -> None:
     """Anything else says what can be typed, keeps the words, and leaves the question open."""
     say(">trim")
-    text = say(prompt)
-    assert "To confirm, type: >trim yes" in text or "See >trim help." in text
-    assert ("is not enough: type yes" in text) is (prompt.lower() == ">trim y")
-    assert f"Your text: {prompt.removeprefix('>trim ')}" in text
-    assert text.endswith("\nNothing was changed.")
+    shown = say(f">trim {text}")
+    assert "To confirm, type: >trim yes" in shown or "See >trim help." in shown
+    assert ("is not enough: type yes" in shown) is (text.lower() == "y")
+    assert f"Your text: {text}" in shown
+    assert shown.endswith("\nNothing was changed.")
     assert children(parent) == []
     assert say(">trim yes").startswith("trimmed")
 
