@@ -136,13 +136,7 @@ def test_nothing_outside_is_opened(config_home: ConfigHome, outside: str, tmp_pa
 
 def test_names_that_are_no_paths(config_home: ConfigHome) -> None:
     """NULs, lone surrogates, a folder, a name of any length."""
-    for odd in (
-        "\x00.jsonl",
-        f"/\ud800/{PARENT}.jsonl",
-        str(config_home.config),
-        "x" * 10_000,
-        f"a\x00/{PARENT}.jsonl",
-    ):
+    for odd in ("\0.jsonl", f"/\ud800/{PARENT}.jsonl", str(config_home.config), "x" * 10_000, f"a\0/{PARENT}.jsonl"):
         assert found(config_home, marked(odd, original_session_id="")) is None
 
 
