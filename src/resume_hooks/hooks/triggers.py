@@ -31,7 +31,7 @@ _CORE = (
         lane=f"{_HERE}.trim", row="trim [options]        go on in a copy without old tool output; asks first",
         bare="trim", asks=True),
     Row("untrim", "", "Go on in a copy in which what was trimmed is back",
-        lane=f"{_HERE}.untrim", bare="untrim", inside=True),
+        lane=f"{_HERE}.trim", bare="untrim", inside=True),
     Row("resume", "[--table]", "Show how full this session is and how to go on",
         lane=f"{_HERE}.resume_card",
         row="resume                how full this session is, what fits best; copies its id", aliases=("continue",),

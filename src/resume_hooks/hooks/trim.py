@@ -1,4 +1,4 @@
-"""``>trim``: a question, and what ``yes``, ``cancel`` and ``help`` say to it.
+"""``>trim``: a question, and what ``yes``, ``cancel`` and ``help`` say to it; ``/untrim``: a copy with all of it back.
 
 Invariant: nothing is written into a project but on the exact word, and one question makes one child at most. Each card
 ends in its useful line of at most 40 columns: a busy client shows no more.
@@ -55,7 +55,9 @@ WRITING = 1.5
 
 
 def answer(request: Request) -> TriggerAnswer:
-    """Preview a trim, or act on the word that was given. Raises ResumeHooksError."""
+    """Preview a trim, act on the word that was given, or undo one. Raises ResumeHooksError."""
+    if request.trigger.verb == "untrim":
+        return _untrimmed(request)
     word = SAME.get(request.text.lower(), request.text.lower())
     if word in {"help", "cancel"}:
         question = confirmations.find(request.session_id)
@@ -73,6 +75,26 @@ def answer(request: Request) -> TriggerAnswer:
         )
     parent = request.session
     return _confirm(parent, request) if word == "yes" else _ask(parent, request)
+
+
+def _untrimmed(request: Request) -> TriggerAnswer:
+    """Make a child in which every original that is left stands again."""
+    from resume_hooks.derive.untrim import read_trimmed  # a trim, which is asked for far more often, needs none of it
+
+    with time_limit(f"{request.command} --all"):
+        reading = read_trimmed(request.session)
+        decided = agents.untrim(reading, request.where)
+    if decided.is_idle:
+        raise reading.nothing
+    receipt = write(decided, request.where)
+    facts = decided.facts
+    if decided.after.compacts_at_once:
+        facts.append("note: it would be compacted at once")
+    return TriggerAnswer(
+        receipt.in_client,
+        lambda copied: child_card("untrimmed", receipt, copied, facts, slash=request.slash),
+        remark=opened(receipt),
+    )
 
 
 def _ask(parent: SessionFile, request: Request) -> TriggerAnswer:
