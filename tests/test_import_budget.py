@@ -72,7 +72,7 @@ def test_the_shortest_lane(config_home: ConfigHome, prompt: str) -> None:
         f"resume_hooks{name}"
         for name in (
             "", ".paths", ".errors", ".settings", ".system", ".system.text", ".system.clipboard", ".hooks",
-            ".hooks.hosts", ".system.invocation", ".hooks.prompt", ".hooks.reply", ".hooks.triggers",
+            ".system.invocation", ".hooks.prompt", ".hooks.reply", ".hooks.triggers",
             ".hooks.plain_cards", ".part_table", ".seam",
         )
     }  # fmt: skip

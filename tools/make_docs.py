@@ -121,7 +121,7 @@ AGENTS: Dict[str, Tuple[str, str, str, Tuple[str, ...], str, str, str, str, str,
 """Agents of parts: the part, then the fields of ``part.Agent`` behind the name."""
 
 HOSTS: Dict[str, Tuple[str, Tuple[str, ...], str]] = {hosts}
-"""Clients of parts: the part, the fields that an event of such a client has, its ``hooks.hosts.Host``."""
+"""Clients of parts: the part, the fields that an event of such a client has, its ``hooks.reply.Host``."""
 
 OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {options}
 """For a verb of the core the options of parts: the part, names, the line in the help, the function, whether a flag."""

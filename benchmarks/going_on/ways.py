@@ -17,8 +17,7 @@ from typing import NamedTuple
 from benchmarks.going_on.judge import Row, rows_of
 from benchmarks.summaries import session_at
 from resume_hooks import fork_session, rollover, trim
-from resume_hooks.derive.compare import COMPACTION_ANSWER, KEPT_BY_COMPACTION, SUMMARY, SUMMARY_READS
-from resume_hooks.derive.cost import OUTPUT, WRITE
+from resume_hooks.derive.compare import COMPACTION_ANSWER, KEPT_BY_COMPACTION, OUTPUT, SUMMARY, SUMMARY_READS, WRITE
 from resume_hooks.derive.trim.options import TypedOptions, options_of
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, is_session_id

@@ -97,7 +97,7 @@ class Agent(NamedTuple):
 
 
 class Host(NamedTuple):
-    """A client whose hooks ask us, told by the fields that its events have; ``host`` is its ``hooks.hosts.Host``."""
+    """A client whose hooks ask us, told by the fields that its events have; ``host`` is its ``hooks.reply.Host``."""
 
     name: str
     fields: Tuple[str, ...]

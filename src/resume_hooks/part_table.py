@@ -124,7 +124,7 @@ AGENTS: Dict[str, Tuple[str, str, str, Tuple[str, ...], str, str, str, str, str,
 """Agents of parts: the part, then the fields of ``part.Agent`` behind the name."""
 
 HOSTS: Dict[str, Tuple[str, Tuple[str, ...], str]] = {"codex": ("codex", ("turn_id", "model"), "host:CODEX")}
-"""Clients of parts: the part, the fields that an event of such a client has, its ``hooks.hosts.Host``."""
+"""Clients of parts: the part, the fields that an event of such a client has, its ``hooks.reply.Host``."""
 
 OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
     "trim": [

@@ -27,8 +27,7 @@ from resume_hooks.derive.compare import (
     prompts_left,
 )
 from resume_hooks.derive.fresh_child import Contents
-from resume_hooks.derive.summary.ask import MAX_SUMMARY
-from resume_hooks.derive.summary.parts import MAX_PARTS, PART
+from resume_hooks.derive.summary import MAX_PARTS, MAX_SUMMARY, PART
 from resume_hooks.derive.trim.options import options_of
 from resume_hooks.errors import NotATranscript, SessionNotFound
 from resume_hooks.hooks import context_notice

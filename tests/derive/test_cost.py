@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.derive.cost import Habit, Rates, Strategy, cost, first_cost, pays_after, rates_of
+from resume_hooks.derive.compare import Habit, Rates, Strategy, cost, first_cost, pays_after, rates_of
 from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR
 
 WARM = Strategy("go on", 100_000, 99_000, 1_000)

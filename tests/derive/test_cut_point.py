@@ -33,6 +33,7 @@ from tests.builders import (
     boundary,
     call,
     conversation,
+    instant,
     last_prompt,
     progress,
     result,
@@ -246,16 +247,11 @@ def test_before_a_compaction(tmp_path: Path) -> None:
 
 
 def test_no_compaction_to_undo(tmp_path: Path) -> None:
-    """What was never compacted is not cut anywhere."""
-    with pytest.raises(UsageError, match="was never compacted"):
-        cut(scanned(tmp_path, talk()), BeforeCompaction())
-
-
-def test_a_compaction_that_the_live_conversation_does_not_hold(tmp_path: Path) -> None:
-    """It is told from none at all."""
-    lines = [*talk(), boundary(uuid="b", before="r1", ts=1_000), assistant("on", uuid="z", parent="r1", ts=1_001)]
-    with pytest.raises(UsageError, match="on an abandoned branch"):
-        cut(scanned(tmp_path, lines), BeforeCompaction())
+    """What was never compacted is not cut anywhere; a compaction on a branch that was left is told from none at all."""
+    left = [boundary(uuid="b", before="r1", ts=1_000), assistant("on", uuid="z", parent="r1", ts=1_001)]
+    for more, why in (([], "was never compacted"), (left, "on an abandoned branch")):
+        with pytest.raises(UsageError, match=why):
+            cut(scanned(tmp_path, [*talk(), *more]), BeforeCompaction())
 
 
 def test_only_the_end_was_read(tmp_path: Path) -> None:
@@ -304,27 +300,11 @@ def stories(draw: st.DrawFn) -> list[Record]:
         calls = [f"t{turn}.{number}" for number in range(draw(st.integers(0, 3)))]
         answered = [one for one in calls if draw(st.integers(0, 9))]
         blocks = [[call(one)] for one in calls] or [[{"type": "text", "text": "said"}]]
-        rows += [_next(rows, assistant, content, message_id=f"msg_{turn}") for content in blocks]
-        rows += [_next(rows, user, [result(one)]) for one in answered]
-        rows += [_next(rows, user, "asked")] if draw(st.booleans()) else []
-    return _linked(rows)
-
-
-def _next(rows: list[Record], build: object, content: object, **extra: str) -> Record:
-    assert callable(build)
-    record: Record = build(content, uuid="-", **extra)
-    return record
-
-
-def _linked(rows: list[Record]) -> list[Record]:
-    return [
-        {**row, "uuid": f"n{place}", "parentUuid": f"n{place - 1}" if place else None, "timestamp": f"{_time(place)}"}
-        for place, row in enumerate(rows)
-    ]
-
-
-def _time(place: int) -> str:
-    return (EPOCH + timedelta(seconds=place)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        rows += [assistant(content, uuid="-", message_id=f"msg_{turn}") for content in blocks]
+        rows += [user([result(one)], uuid="-") for one in answered]
+        rows += [user("asked", uuid="-")] if draw(st.booleans()) else []
+    links = ({"uuid": f"n{at}", "parentUuid": f"n{at - 1}" if at else None} for at in range(len(rows)))
+    return [{**row, **link, "timestamp": instant(at)} for at, (row, link) in enumerate(zip(rows, links, strict=True))]
 
 
 @given(stories(), st.data())

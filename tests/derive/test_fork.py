@@ -17,7 +17,7 @@ from resume_hooks.derive.child.write import write
 from resume_hooks.derive.cut_point import AtRecord, AtTurn, BeforeCompaction, Truncator
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trimmed_session import read_trimmed
+from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.errors import NothingToFork, UsageError, WriteFailed
 from resume_hooks.maintenance.fsck.diagnose import examine
 from resume_hooks.paths import Where, project_key
@@ -108,31 +108,21 @@ def test_a_whole_fork_is_byte_for_byte(config_home: ConfigHome) -> None:
     assert problems(made.file) == set()
 
 
-def test_only_the_live_conversation(config_home: ConfigHome) -> None:
-    """What lies before a compaction, and on an abandoned branch, stays in the parent."""
-    rows = [
-        *conversation(1),
-        boundary(uuid="b", before="r1", ts=5),
-        summary("SUMMARY", uuid="s", parent="b", ts=6),
-        user("LEFT", uuid="x", parent="s", ts=7),
-        user("TAKEN", uuid="y", parent="s", ts=8),
-        assistant("well", uuid="z", parent="y", ts=9, tokens=500),
-    ]
-    made = forked(written(config_home, rows))
-    assert [row["uuid"] for row in chain(made.file)] == ["b", "s", "y", "z"]
-    assert b"LEFT" not in Path(made.file).read_bytes()
-
-
 def test_kept_messages_stand_in_the_chain(config_home: ConfigHome) -> None:
-    """What a compaction kept is spliced in, so that its marks, which name records by id, are not needed any more."""
+    """What a compaction kept is spliced in, so that its marks, which name records by id, are not needed any more.
+
+    What lies before it, and on an abandoned branch, stays in the parent.
+    """
     rows = [
         *conversation(1),
         boundary(uuid="b", before="r1", ts=5, segment={"headUuid": "r1", "anchorUuid": "s", "tailUuid": "r1"}),
         summary("SUMMARY", uuid="s", parent="b", ts=6),
+        user("LEFT", uuid="x", parent="s", ts=7),
         user("on", uuid="y", parent="s", ts=8),
         assistant("well", uuid="z", parent="y", ts=9),
     ]
     made = forked(written(config_home, rows))
+    assert b"LEFT" not in Path(made.file).read_bytes()
     found = chain(made.file)
     assert [row["uuid"] for row in found] == ["b", "s", "r1", "y", "z"]
     assert found[0]["compactMetadata"] == {"trigger": "auto", "preTokens": 150_000}
@@ -154,15 +144,11 @@ def test_a_fork_of_a_fork(config_home: ConfigHome) -> None:
     once = forked(path)
     twice = forked(once.file)
     assert [row["forkedFrom"]["sessionId"] for row in chain(twice.file)] == [once.session_id] * 4
+    own, new = once.session_id.encode(), twice.session_id.encode()
     for one, other in zip(body(once.file)[1:5], body(twice.file)[1:5], strict=True):
-        assert other == one.replace(once.session_id.encode(), twice.session_id.encode()).replace(
-            SESSION.encode(), once.session_id.encode()
-        )
-    assert [row.session_id for row in Family(Where()).lineage(twice.file)] == [
-        SESSION,
-        once.session_id,
-        twice.session_id,
-    ]
+        assert other == one.replace(own, new).replace(SESSION.encode(), own)
+    lineage = [row.session_id for row in Family(Where()).lineage(twice.file)]
+    assert lineage == [SESSION, once.session_id, twice.session_id]
 
 
 def test_a_fork_of_a_trimmed_session(config_home: ConfigHome) -> None:
@@ -227,28 +213,21 @@ def test_one_figure_with_a_trim(config_home: ConfigHome) -> None:
 
 
 def test_bookkeeping(config_home: ConfigHome) -> None:
-    """Snapshots of kept messages are taken over as they are, a pointer at a branch is not."""
-    rows = [*conversation(2), SNAPSHOT, last_prompt("r3"), {"type": "tag", "tag": "mine", "sessionId": SESSION}]
-    path = written(config_home, rows)
-    lines = body(forked(path).file)
+    """Snapshots of kept messages are taken over as they are, a pointer at a branch is not.
+
+    So are the client's notes on results that it sends shorter, as its own forks and the SDK's do, and the last word on
+    where it moved the session to, by which its picker goes.
+    """
+    note = {"type": "content-replacement", "sessionId": SESSION, "replacements": [{"toolUseId": "c"}]}
+    moved = {"type": "relocated", "sessionId": SESSION, "relocatedCwd": CWD}
+    tag = {"type": "tag", "tag": "mine", "sessionId": SESSION}
+    path = written(config_home, [*conversation(2), SNAPSHOT, last_prompt("r3"), tag, note, moved])
+    made = forked(path)
+    lines = body(made.file)
     assert orjson.dumps(SNAPSHOT) in lines
     assert not any(b"last-prompt" in line for line in lines)
-    assert any(line.startswith(b'{"type":"tag","tag":"mine"') for line in lines)
+    assert {orjson.dumps({**row, "sessionId": made.session_id}) for row in (tag, note, moved)} <= set(lines)
     assert orjson.dumps(SNAPSHOT) not in body(forked(path, AtRecord("r1")).file)
-
-
-def test_results_that_are_sent_shorter(config_home: ConfigHome) -> None:
-    """The client's notes on them are taken over, as its own forks and the SDK's do."""
-    note = {"type": "content-replacement", "sessionId": SESSION, "replacements": [{"toolUseId": "c"}]}
-    made = forked(written(config_home, [*conversation(1), note]))
-    assert orjson.dumps({**note, "sessionId": made.session_id}) in body(made.file)
-
-
-def test_where_the_client_moved_a_session_to(config_home: ConfigHome) -> None:
-    """Its picker goes by the last word on that; a child in the same folder keeps it."""
-    moved = {"type": "relocated", "sessionId": SESSION, "relocatedCwd": CWD}
-    made = forked(written(config_home, [*conversation(1), moved]))
-    assert orjson.dumps({**moved, "sessionId": made.session_id}) in body(made.file)
 
 
 def test_companions(config_home: ConfigHome) -> None:
@@ -313,13 +292,7 @@ def test_another_home(config_home: ConfigHome, elsewhere: Path) -> None:
     told, *found = chain(made.file)
     assert told["message"]["content"].startswith(OPENING)
     assert f"Its project was {CWD} and is {elsewhere} now" in told["message"]["content"].partition(CLOSING)[2]
-    assert [row["cwd"] for row in (told, *found)] == [
-        str(elsewhere),
-        str(elsewhere),
-        str(elsewhere),
-        f"{elsewhere}/src",
-        f"{CWD}-other",
-    ]
+    assert [row["cwd"] for row in (told, *found)] == [*[str(elsewhere)] * 3, f"{elsewhere}/src", f"{CWD}-other"]
     assert b"worktree-state" not in Path(made.file).read_bytes()
     (snapshot,) = (orjson.loads(line) for line in body(made.file) if b"file-history" in line)
     files = snapshot["snapshot"]["trackedFileBackups"]

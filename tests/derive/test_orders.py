@@ -23,7 +23,7 @@ from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import in_client, plan
 from resume_hooks.derive.trim.in_client import ShownMessage
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trimmed_session import read_trimmed
+from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.errors import NothingToHandOff, NothingToTrim
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import digest_of

@@ -136,13 +136,7 @@ def test_nothing_outside_is_opened(config_home: ConfigHome, outside: str, tmp_pa
 
 def test_names_that_are_no_paths(config_home: ConfigHome) -> None:
     """NULs, lone surrogates, a folder, a name of any length."""
-    for odd in (
-        "\x00.jsonl",
-        f"/\ud800/{PARENT}.jsonl",
-        str(config_home.config),
-        "x" * 10_000,
-        f"a\x00/{PARENT}.jsonl",
-    ):
+    for odd in ("\0.jsonl", f"/\ud800/{PARENT}.jsonl", str(config_home.config), "x" * 10_000, f"a\0/{PARENT}.jsonl"):
         assert found(config_home, marked(odd, original_session_id="")) is None
 
 
@@ -163,12 +157,8 @@ def test_a_backup(config_home: ConfigHome, backup: Path) -> None:
     assert found(config_home, marked(session)) == f"{backup}:0"
     os.unlink(session)
     assert found(config_home, marked(session)) == f"{backup}:0"
-
-
-def test_a_backup_in_a_state_folder_that_moved(config_home: ConfigHome, backup: Path) -> None:
-    """It is looked up by the session's id."""
-    said = marked("/gone/backups/x.jsonl", original_session_id=PARENT)
-    assert found(config_home, said) == f"{backup}:0"
+    moved = marked("/gone/backups/x.jsonl", original_session_id=PARENT)  # with the state folder
+    assert found(config_home, moved) == f"{backup}:0"
 
 
 def test_backups_are_not_followed_out(config_home: ConfigHome, backup: Path, outside: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,8 @@ from resume_hooks.derive.child.write import receipt, write
 from resume_hooks.derive.originals import CONTENTS
 from resume_hooks.derive.trim import in_place, plan
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.plan import LEGEND
-from resume_hooks.derive.trim.preview import totals
-from resume_hooks.derive.trimmed_session import read_trimmed
+from resume_hooks.derive.trim.plan import LEGEND, totals
+from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.errors import CheckFailed, NotATranscript, NothingToTrim, SessionNotFound, UsageError
 from resume_hooks.sessions.lineage_block import OPENING
 from resume_hooks.sessions.session_files import session_file
@@ -116,6 +114,7 @@ def test_everything_comes_back(config_home: ConfigHome, parent: str) -> None:
     back = held(receipt.file)
     assert {uuid: back[uuid] for uuid in whole} == whole
     assert marked(receipt.file) == []
+    assert [node.context_tokens for node in scan(receipt.file).chain if node.context_tokens] == []
     assert all(check.ok for check in receipt.checks)
     assert {check.name for check in receipt.checks} >= {
         "restored contents equal the originals",
@@ -147,12 +146,6 @@ def test_what_the_child_says_of_itself(config_home: ConfigHome, parent: str) -> 
     assert receipt.tokens_after > receipt.tokens_before > 0
     assert Path(child).read_bytes() == before
     assert untrimmed(child, config_home).title == "Fix the parser · untrim 2"
-
-
-def test_token_counts_are_zero(config_home: ConfigHome, parent: str) -> None:
-    """Neither the counts of the trimmed nor of the original session are those of this one."""
-    receipt = untrimmed(trimmed(parent, config_home), config_home)
-    assert [node.context_tokens for node in scan(receipt.file).chain if node.context_tokens] == []
 
 
 def told(path: str) -> str:
@@ -214,15 +207,6 @@ def test_trimmed_several_times(config_home: ConfigHome, parent: str) -> None:
     assert {original.session_id for original in originals} == {SESSION, Path(first).stem}
     lost = {row.record for row in decided.missing}
     assert lost == {node.number for node in reading.trimmed if node.uuid in {"u0", "a1", "a4", "t6", "a7"}}
-
-
-def test_the_parent_moved(config_home: ConfigHome, parent: str) -> None:
-    """It is found in its new project folder."""
-    child = trimmed(parent, config_home)
-    moved = shutil.move(parent, config_home.project("/elsewhere"))
-    receipt = untrimmed(child, config_home, strict=True)
-    whole = held(str(moved))
-    assert {uuid: found for uuid, found in held(receipt.file).items() if uuid in whole} == whole
 
 
 def test_originals_that_are_gone(config_home: ConfigHome, parent: str) -> None:
@@ -330,8 +314,12 @@ def test_contents_that_were_changed_on_the_way(config_home: ConfigHome, parent: 
     assert not os.path.exists(decided.draft.path)
 
 
-def _of_corpus(config_home: ConfigHome, session: RealSession, options: Options) -> None:
-    parent = str(session.copied_to(config_home.project()))
+@pytest.mark.parametrize("options", [DEFAULTS, AGGRESSIVE], ids=["usual", "hard"])
+def test_every_real_session(config_home: ConfigHome, real_session: RealSession, options: Options) -> None:
+    """What the parent's live conversation says stands in the untrimmed grandchild exactly."""
+    if options is AGGRESSIVE and real_session.size <= LARGE:
+        return
+    parent = str(real_session.copied_to(config_home.project()))
     try:
         decided = plan.plan(plan.read(session_file(parent)), config_home.where, options)
     except (NothingToTrim, NotATranscript):
@@ -343,14 +331,3 @@ def _of_corpus(config_home: ConfigHome, session: RealSession, options: Options) 
     whole, cut, back = held(parent), held(child), held(receipt.file)
     assert back.keys() == cut.keys()
     assert {uuid: back[uuid] for uuid in whole if uuid in cut} == {uuid: whole[uuid] for uuid in whole if uuid in cut}
-
-
-def test_every_real_session(config_home: ConfigHome, real_session: RealSession) -> None:
-    """What the parent's live conversation says stands in the untrimmed grandchild exactly."""
-    _of_corpus(config_home, real_session, DEFAULTS)
-
-
-def test_real_sessions_trimmed_hard(config_home: ConfigHome, real_session: RealSession) -> None:
-    """The same of larger ones where all that could be trimmed was."""
-    if real_session.size > LARGE:
-        _of_corpus(config_home, real_session, AGGRESSIVE)

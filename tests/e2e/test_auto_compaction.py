@@ -8,7 +8,7 @@ import pytest
 
 from resume_hooks import settings
 from resume_hooks.derive import untrim
-from resume_hooks.derive.trimmed_session import read_trimmed
+from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.sessions.locate import session_file
 from tests.e2e.harness.client import Tui
 from tests.e2e.harness.mock_api import Refusal, Request, Usage

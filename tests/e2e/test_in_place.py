@@ -14,7 +14,7 @@ from resume_hooks.derive import untrim
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trimmed_session import read_trimmed
+from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.maintenance.fsck.diagnose import examine
 from resume_hooks.paths import Where
 from resume_hooks.reading.outline import outline

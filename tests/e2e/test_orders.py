@@ -11,7 +11,7 @@ import pytest
 
 from resume_hooks.derive import untrim
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.trimmed_session import read_trimmed
+from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.outline import outline
 from resume_hooks.search.engine import find

@@ -97,17 +97,9 @@ def make_plugin(folder: Path) -> PluginCopy:
     for package in (engine, engine / "hooks", engine / "storage", engine / "system"):
         package.mkdir(parents=True)
         (package / "__init__.py").write_text("")
-    for name in (
-        "system/bug_log.py",
-        "system/invocation.py",
-        "system/text.py",
-        "errors.py",
-        "paths.py",
-        "part_table.py",
-        "seam.py",
-        "storage/state_file.py",
-    ):  # what the installer itself needs, and its parts
-        shutil.copy(REPO / "src" / "resume_hooks" / name, engine / name)
+    needed = "system/bug_log system/invocation system/text errors paths part_table seam storage/state_file"
+    for name in needed.split():  # what the installer itself needs, and its parts
+        shutil.copy(REPO / "src" / "resume_hooks" / f"{name}.py", engine / f"{name}.py")
     for path in _answering("whether the driver is needed", engine):
         shutil.copy(REPO / path.relative_to(root), path)
     for path in _answering("after a turn", engine):

@@ -119,13 +119,6 @@ def test_a_killed_run_leaves_the_old_venv_and_is_repeated(quick: PluginCopy) -> 
     assert venvs(quick) == sorted([before, os.readlink(quick.data / "venv")])
 
 
-def test_a_lock_file_of_a_dead_run_is_no_obstacle(quick: PluginCopy) -> None:
-    """Only a living process holds the lock; a file that lies there holds nothing."""
-    (quick.data / "install.lock").write_text("999999\n")
-    assert install(quick) == 0
-    assert state(quick)["state"] == "ready"
-
-
 def test_a_failure_is_tried_again_after_an_hour(quick: PluginCopy) -> None:
     """Within the hour only the user's own --now tries again; nothing half-built stays."""
     assert install(quick, FAIL="no network") == 1
@@ -152,10 +145,13 @@ def test_a_newer_lock_does_not_wait_for_the_old_ones_hour(quick: PluginCopy) -> 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"lock": 1}', '{"lock":1,"started":"x","retry_after":"y"}', "\x00"])
 def test_a_damaged_memory_is_no_obstacle(quick: PluginCopy, content: str) -> None:
-    """Whatever lies in install.json, the install is tried."""
+    """Whatever lies in install.json, the install is tried; a dead run's lock holds nothing, a plain venv gives way."""
     (quick.data / "install.json").write_text(content)
+    (quick.data / "install.lock").write_text("999999\n")
+    (quick.data / "venv" / "bin").mkdir(parents=True)
     assert install(quick) == 0
     assert state(quick)["state"] == "ready"
+    assert (quick.data / "venv").is_symlink()
 
 
 def test_a_clock_set_back_does_not_block(quick: PluginCopy) -> None:
@@ -175,13 +171,6 @@ def test_only_the_venv_in_use_and_the_one_before_it_stay(quick: PluginCopy) -> N
         install(quick)
         used.append(os.readlink(quick.data / "venv"))
     assert venvs(quick) == sorted(used[-2:])
-
-
-def test_a_plain_folder_called_venv_is_replaced(quick: PluginCopy) -> None:
-    """Made by hand, or by a system without links."""
-    (quick.data / "venv" / "bin").mkdir(parents=True)
-    assert install(quick) == 0
-    assert (quick.data / "venv").is_symlink()
 
 
 def test_without_a_new_python_and_uv_it_says_what_to_install(quick: PluginCopy, tmp_path: Path) -> None:

@@ -263,7 +263,7 @@ def test_a_turns_end_links_nothing_else(plugin: PluginCopy, tmp_path: Path) -> N
     for place in (outside, "/a/../-work/..", path.parent / ".." / "-wo*rk"):
         asked(plugin, event(f"{place}/{SESSION}.jsonl"))
     assert set(links(plugin)) <= {f"-work/{SESSION}.jsonl"}
-    (path.with_suffix("")).mkdir()
+    path.with_suffix("").mkdir()
     (path.with_suffix("") / "one").symlink_to(outside / "secret")
     (path.with_suffix("") / "all").symlink_to(outside)
     asked(plugin, event(path))

@@ -14,6 +14,7 @@ import pytest
 
 from tests.hook_scripts.plugin_copy import PluginCopy
 from tests.hook_scripts.test_guard import shells
+from tests.hook_scripts.test_near_end import pending
 
 STARTUP = b'{"session_id":"a","hook_event_name":"SessionStart","source":"startup"}'
 
@@ -106,13 +107,6 @@ def test_a_resume_of_a_giant(plugin: PluginCopy, tmp_path: Path, size: int, due:
     assert not reaches(plugin, "SessionStart", {"source": "startup", "transcript_path": str(path)})
 
 
-def let_wait(plugin: PluginCopy, name: str) -> None:
-    """A note of a handoff in the state folder."""
-    folder = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "pending"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / name).touch()
-
-
 def test_only_an_end_by_clear_reaches_the_recorder(plugin: PluginCopy) -> None:
     """A successor follows it and no other, whatever other fields say."""
     for reason in ("logout", "prompt_input_exit", "other", "resume"):
@@ -130,10 +124,10 @@ def test_where_nothing_waits_two_starts_reach_the_engine(plugin: PluginCopy) -> 
 
 def test_a_handoff_that_waits_concerns_a_startup_until_it_was_told(plugin: PluginCopy) -> None:
     """Then no later one looks at it; other notes concern none."""
-    let_wait(plugin, "trim-x.json")
-    let_wait(plugin, f"handoff-4711-{CHILD}.told")
+    (pending(plugin) / "trim-x.json").touch()
+    (pending(plugin) / f"handoff-4711-{CHILD}.told").touch()
     assert not reaches(plugin, "SessionStart", {"source": "startup"})
-    let_wait(plugin, f"handoff-4712-{CHILD}.json")
+    (pending(plugin) / f"handoff-4712-{CHILD}.json").touch()
     assert reaches(plugin, "SessionStart", {"source": "startup"})
     assert not reaches(plugin, "SessionStart", {"source": "fork"})
 
@@ -141,7 +135,7 @@ def test_a_handoff_that_waits_concerns_a_startup_until_it_was_told(plugin: Plugi
 @pytest.mark.parametrize("ending", ["json", "told"])
 def test_a_handoff_that_waits_concerns_who_resumes_its_child(plugin: PluginCopy, ending: str) -> None:
     """Told or not; the resumption of another session costs no Python."""
-    let_wait(plugin, f"handoff-4711-{CHILD}.{ending}")
+    (pending(plugin) / f"handoff-4711-{CHILD}.{ending}").touch()
     assert not reaches(plugin, "SessionStart", {"source": "resume", "session_id": CHILD.replace("5", "6")})
     assert reaches(plugin, "SessionStart", {"source": "resume", "session_id": CHILD})
 

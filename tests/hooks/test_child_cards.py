@@ -14,7 +14,8 @@ from resume_hooks import clock
 from resume_hooks.cli.output import emit
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.compare import compare
-from resume_hooks.hooks import plain_cards, reply, trim_cards
+from resume_hooks.hooks import plain_cards, reply
+from resume_hooks.hooks import trim as trim_cards
 from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.confirmations import Question
 from resume_hooks.hooks.handoff import handoff_card
@@ -38,19 +39,11 @@ WAYS = [Copied("copied", "xclip"), Copied("sent", "OSC 52"), Copied("not copied"
 
 def receipt(**more: Any) -> Receipt:
     """A receipt of a handoff that was written."""
-    fields = {
-        "session_id": CHILD,
-        "file": f"/p/{CHILD}.jsonl",
-        "title": "Fix it · handoff",
-        "parent_session_id": SESSION,
-        "parent_file": f"/p/{SESSION}.jsonl",
-        "kind": "handoff",
-        "written": True,
-        "folder": "/home/user/my proj",
-        "tokens_before": 123_456,
-        "tokens_after": 321,
-    }
-    return Receipt(**{**fields, **more})
+    files = f"/p/{CHILD}.jsonl", f"/p/{SESSION}.jsonl"
+    made = Receipt(
+        CHILD, files[0], "Fix it · handoff", SESSION, files[1], "handoff", True, "/home/user/my proj", 123_456, 321
+    )  # fmt: skip
+    return made._replace(**more)
 
 
 def shown(reason: str) -> str:
@@ -68,20 +61,28 @@ def units(text: str) -> int:
 
 @pytest.mark.parametrize("slash", [True, False])
 @pytest.mark.parametrize("copied", WAYS)
-def test_handoff_gives_both_commands(copied: Copied, slash: bool) -> None:
-    """The title, the tokens, the step, the warnings; the last line says what to press, as this client needs it."""
-    text = shown(handoff_card(receipt(warnings=("odd place",)), copied, "fix\nthe tests", slash=slash))
+@pytest.mark.parametrize("done", ["handed off", "trimmed", "already trimmed"])
+def test_a_card_gives_both_commands(copied: Copied, slash: bool, done: str) -> None:
+    """The title, the tokens, the step or the options, the warnings; the last line says what to press."""
+    made = receipt(warnings=("odd place",))
+    if done == "handed off":
+        text = shown(handoff_card(made, copied, "fix\nthe tests", slash=slash))
+        own = "next step: fix the tests\n  note: odd place\n  note: /home/user/my proj is gone"
+    else:
+        made = made._replace(kind="trim", written=done == "trimmed", tools_trimmed=1_234)
+        text = shown(trim_cards.trimmed_card(made, copied, "--tools Read", ["It would compact."], slash=slash))
+        own = "about 123,135 tokens are placeholders now; each names its original\n  options: --tools Read\n  It would"
     for part in (
         copied.sentence("the /resume line"),
-        "Fix it · handoff",
+        "  Fix it · handoff\n",
         "123,456 tokens here, about 321 in the new session",
-        "note: /home/user/my proj is gone",
-        "next step: fix the tests",
-        "note: odd place",
+        own,
+        "\n  note: odd place\n",
         f"in Claude Code   /resume {CHILD}\n",
         f"in a shell       cd '/home/user/my proj' && claude --resume {CHILD}\n",
     ):
         assert part in text
+    assert text.startswith(done)
     last = text.split("\n")[-1]
     assert len(last) <= LAST_LINE
     assert ("Ctrl+C once" in last) is not slash
@@ -92,29 +93,6 @@ def test_handoff_gives_both_commands(copied: Copied, slash: bool) -> None:
 def test_a_handoff_without_a_step_says_so() -> None:
     """The user sees that nothing was lost."""
     assert "no next step given" in handoff_card(receipt(), WAYS[0], "", slash=False)
-
-
-@pytest.mark.parametrize("slash", [True, False])
-@pytest.mark.parametrize("copied", WAYS)
-@pytest.mark.parametrize("written", [True, False])
-def test_trimmed_gives_both_commands(copied: Copied, slash: bool, written: bool) -> None:
-    """The title, the tokens, the options, what it should be known; the last line says what to press."""
-    made = receipt(kind="trim", written=written, tools_trimmed=1_234, warnings=("odd place",))
-    text = shown(trim_cards.trimmed_card(made, copied, "--tools Read", ["It would compact."], slash=slash))
-    for part in (
-        copied.sentence("the /resume line"),
-        "123,456 tokens here, about 321 in the new session",
-        "about 123,135 tokens are placeholders",
-        "  options: --tools Read\n  It would compact.\n  note: odd place\n",
-        f"in Claude Code   /resume {CHILD}\n",
-        f"in a shell       cd '/home/user/my proj' && claude --resume {CHILD}\n",
-    ):
-        assert part in text
-    assert text.startswith("trimmed" if written else "already trimmed")
-    last = text.split("\n")[-1]
-    assert len(last) <= LAST_LINE
-    assert ("Ctrl+C once" in last) is not slash
-    assert ("Ctrl+C clears a full box" in text) is not slash
 
 
 @pytest.mark.parametrize("slash", [True, False])
@@ -206,17 +184,9 @@ def test_a_long_reason_is_cut_in_its_middle(letter: str) -> None:
     assert text.startswith("first line\n")
     assert text.endswith("\nThe last line.")
     assert letter == "\x01" or "cut" in text
-
-
-def test_one_endless_line_is_cut_too() -> None:
-    """A reason without a short last line ends in the note that it was cut."""
-    text = shown("x" * 50_000)
-    assert units(text) <= 10_000
-    assert len(text.split("\n")[-1]) <= LAST_LINE
-
-
-def test_a_short_reason_is_left_alone() -> None:
-    """Word for word up to the cap."""
+    endless = shown("x" * 50_000)
+    assert units(endless) <= 10_000
+    assert len(endless.split("\n")[-1]) <= LAST_LINE, "without a short last line the note that it was cut ends it"
     assert shown("a\n" * 4_750) == "a\n" * 4_750
 
 
@@ -262,16 +232,15 @@ def said(context: str, message: str) -> dict[str, Any]:
     return found
 
 
-def test_nothing_to_say_is_no_reply() -> None:
-    """Not even an empty object."""
+def test_what_a_start_says() -> None:
+    """A line without context, a context without a line; nothing is no reply, and nothing drives the terminal."""
     assert start("", "") == start(" \n", "") == b""
-
-
-def test_each_half_stands_alone() -> None:
-    """A line without context, a context without a line."""
     assert said("", "hello") == {"systemMessage": "hello"}
     context = {"hookEventName": "SessionStart", "additionalContext": "facts"}
     assert said("facts", "") == {"hookSpecificOutput": context}
+    found = said("a\x1b[2J\ud800b\x00", "one\ntwo\x1b]0;x\x07")
+    assert found["systemMessage"] == "one two"
+    assert found["hookSpecificOutput"]["additionalContext"] == "a\ufffdb"
 
 
 @pytest.mark.parametrize("context", ["x" * 100_000, "é" * 5_000, "a\n" * 5_000])
@@ -280,10 +249,3 @@ def test_both_fit_together(context: str) -> None:
     found = said(context, "m" * 90)
     assert len(found["systemMessage"]) == 90
     assert len(found["hookSpecificOutput"]["additionalContext"]) + 90 <= 4_000
-
-
-def test_nothing_drives_the_terminal() -> None:
-    """Neither half; the line is one."""
-    found = said("a\x1b[2J\ud800b\x00", "one\ntwo\x1b]0;x\x07")
-    assert found["systemMessage"] == "one two"
-    assert found["hookSpecificOutput"]["additionalContext"] == "a\ufffdb"

@@ -22,14 +22,14 @@ Ask = Callable[..., str]
 def ask(run_hook: Run, any_python: str, tmp_path: Path) -> Ask:
     """The reason shown for a prompt, ``""`` where it passes; ``state`` is what the installer wrote."""
 
-    def one(prompt: object, *, state: object = None, session: object = SESSION, raw: bytes | None = None) -> str:
+    def one(prompt: object, *, state: object = None, session: object = SESSION) -> str:
         data = tmp_path / "data"
         data.mkdir(exist_ok=True)
         if state is not None:
             content = state if isinstance(state, bytes) else json.dumps(state).encode()
             (data / "install.json").write_bytes(content)
-        event = raw if raw is not None else {"prompt": prompt, "session_id": session}
-        done = run_hook("fallback", event, environ={"CLAUDE_PLUGIN_DATA": str(data), "PATH": ""}, python=any_python)
+        event, environ = {"prompt": prompt, "session_id": session}, {"CLAUDE_PLUGIN_DATA": str(data), "PATH": ""}
+        done = run_hook("fallback", event, environ=environ, python=any_python)
         assert (done.returncode, done.stderr) == (0, b"")
         if not done.stdout:
             return ""
@@ -94,12 +94,6 @@ def test_other_prompts_pass(ask: Ask, prompt: object) -> None:
     assert ask(prompt) == ""
 
 
-@pytest.mark.parametrize("raw", [b"", b"x", b"[]", b"\xff", b"{" * 100_000, b" " * 10_000_000])
-def test_input_that_is_no_event_passes(ask: Ask, raw: bytes) -> None:
-    """No trace, no output."""
-    assert ask("", raw=raw) == ""
-
-
 @pytest.mark.parametrize("session", ["../x", "", None, 7, f"{SESSION}\0"])
 def test_an_id_that_is_none_is_not_shown(ask: Ask, session: object) -> None:
     """Nothing of hostile input but the user's own words comes back."""
@@ -109,12 +103,6 @@ def test_an_id_that_is_none_is_not_shown(ask: Ask, session: object) -> None:
 def test_pasted_over_left_over_text(ask: Ask) -> None:
     """The message is the same as the engine's."""
     assert ask(f">handoff x/resume {SESSION}").endswith("Ctrl+C (once!), paste again.")
-
-
-def test_our_own_model_calls_pass(run_hook: Run, any_python: str, config_home: ConfigHome) -> None:
-    """The recursion guard holds here, too."""
-    done = run_hook("fallback", {"prompt": ">help"}, environ={"RESUME_HOOKS_CHILD": "1"}, python=any_python)
-    assert done.stdout == b""
 
 
 def test_the_module_is_told_what_is_missing(any_python: str, config_home: ConfigHome, tmp_path: Path) -> None:

@@ -71,11 +71,6 @@ def test_help_alone_is_no_text(parent: Path, command: str, word: str) -> None:
         assert ask(command, f"{word} me with the parser"[2 * (word[0] == "-") :])["open"]
 
 
-def test_help_of_a_trim_names_the_one_in_place(parent: Path) -> None:
-    """Where the module runs, which alone can do it."""
-    assert "/trim here [options]" in ask("trim", "help")["text"]
-
-
 @pytest.mark.parametrize(
     ("command", "words", "said"),
     [
@@ -112,7 +107,10 @@ def test_a_handoff_without_a_screen_is_todays_card(parent: Path) -> None:
 
 
 def test_a_trim_asks_in_three_lines_and_each_label_is_answered(parent: Path) -> None:
-    """Before and after, what that saves; the first label makes the child, the last one forgets the question."""
+    """Before and after, what that saves; the first label makes the child, the last one forgets the question.
+
+    What is typed in place of a label are options: good ones ask again, others are refused in a sentence.
+    """
     reply = ask("trim")
     assert reply["choices"] == [list(choice) for choice in CHOICES["trim"]]
     assert "a resume sends" in reply["ask"]
@@ -121,7 +119,9 @@ def test_a_trim_asks_in_three_lines_and_each_label_is_answered(parent: Path) -> 
     assert children(parent) == []
     assert "the question is forgotten" in ask("trim", CHOICES["trim"][-1][1])["text"]
     assert "nothing to confirm" in ask("trim", CHOICES["trim"][0][1])["text"]
-    ask("trim", "--tools Read")
+    assert "is not an option" in ask("trim", "--nonsense")["text"]
+    assert "a resume sends" in ask("trim", "--tools Read")["ask"]
+    assert children(parent) == []
     made = ask("trim", CHOICES["trim"][0][1])
     (child,) = children(parent)
     assert (made["open"], made["fill"]) == (child.stem, "")
@@ -146,13 +146,6 @@ def test_a_trim_in_place_that_saves_nothing_is_not_offered(parent: Path) -> None
     asked = ask("trim")
     assert [word for _, word in asked["choices"]] == ["yes", "cancel"], asked
     assert "in place" not in asked["ask"]
-
-
-def test_what_is_typed_in_place_of_a_label_are_options(parent: Path) -> None:
-    """Good ones ask again, others are refused in a sentence."""
-    assert "a resume sends" in ask("trim", "--keep-recent 1")["ask"]
-    assert "is not an option" in ask("trim", "--nonsense")["text"]
-    assert children(parent) == []
 
 
 def test_a_trim_without_a_screen_is_todays_preview(parent: Path) -> None:
@@ -246,8 +239,9 @@ def test_every_failure_is_a_sentence(config_home: ConfigHome, verb: str) -> None
 
 
 def test_what_was_meant_is_named(parent: Path) -> None:
-    """A slip in an option, and the shell's option where the client has a word."""
+    """A slip in an option, and the shell's option where the client has a word, which the help names."""
     del parent
+    assert "/trim here [options]" in ask("trim", "help")["text"]
     assert "There is --new-task" in ask("handoff", "--new-tsk foo")["text"]
     for slip in ("heer", "--in-place"):
         assert "In place: /trim here" in ask("trim", slip)["text"]

@@ -46,6 +46,13 @@ def event(prompt: object, **more: object) -> dict[str, Any]:
     return {"hook_event_name": "UserPromptSubmit", "session_id": SESSION, "prompt": prompt, "cwd": "/", **more}
 
 
+def typed(prompt: str, **more: object) -> str:
+    """The card for a trigger."""
+    trigger = recognise(prompt)
+    assert trigger is not None
+    return card(trigger, event(prompt, **more))
+
+
 def files(home: ConfigHome) -> set[str]:
     """Every file and link below the config home."""
     return {str(path) for path in home.config.rglob("*") if not path.is_dir() or path.is_symlink()}
@@ -140,20 +147,9 @@ def test_input_that_is_no_event_passes(config_home: ConfigHome, run_hook: Run, n
 
 
 IDS = [
-    None,
-    7,
-    "",
-    [SESSION],
-    "../../../etc/passwd",
-    f"../{OTHER}",
-    f"{SESSION}/../{OTHER}",
-    f"{SESSION}\0",
-    SESSION.upper().replace("1", "A"),
-    f"{SESSION}.jsonl",
-    "*",
-    "x" * 100_000,
-    "\ud800",
-]
+    None, 7, "", [SESSION], "../../../etc/passwd", f"../{OTHER}", f"{SESSION}/../{OTHER}", f"{SESSION}\0",
+    SESSION.upper().replace("1", "A"), f"{SESSION}.jsonl", "*", "x" * 100_000, "\ud800",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -227,9 +223,7 @@ def test_a_trigger_can_be_switched_off(config_home: ConfigHome, monkeypatch: pyt
     a_session(config_home)
     monkeypatch.setenv("RESUME_HOOKS_TRIGGERS_OFF", f"{verb}, nothing")
     for prompt in (f">{verb}", f"/resume-hooks:{verb}", f">{verb} /clear"):
-        trigger = recognise(prompt)
-        assert trigger is not None
-        assert card(trigger, event(prompt)) == ""
+        assert typed(prompt) == ""
     other = Trigger("session" if verb != "session" else "help", "", slash=False, pasted=False)
     assert card(other, event(""))
 
@@ -245,9 +239,7 @@ def test_a_paste_over_left_over_text(config_home: ConfigHome, sign: str, left: s
 def is_pasted_over(config_home: ConfigHome, prompt: str, left: str) -> None:
     """Whether a trigger that was left over is told, and nothing made."""
     session = a_session(config_home)
-    trigger = recognise(prompt)
-    assert trigger is not None
-    text = card(trigger, event(prompt))
+    text = typed(prompt)
     assert "nothing was done" in text
     assert left.partition(" ")[2] in text
     assert text.endswith("\nClear it: Ctrl+C (once!), paste again.")
@@ -267,9 +259,7 @@ WITHOUT_TRANSCRIPT = {
 @pytest.mark.parametrize("words", WITHOUT_TRANSCRIPT)
 def test_a_session_without_a_transcript(config_home: ConfigHome, words: str) -> None:
     """What can't be done there, what to do first, and the user's words."""
-    trigger = recognise(f">{words}")
-    assert trigger is not None
-    text = card(trigger, event("", session_id=OTHER))
+    text = typed(f">{words}", session_id=OTHER)
     assert f"{WITHOUT_TRANSCRIPT[words]}: this session has no transcript yet.\n\nSend a prompt first." in text
     assert ("Your text: my words" in text) is ("my words" in words)
     assert text.endswith("\nNothing was changed.")
@@ -279,9 +269,7 @@ def test_a_session_without_a_transcript(config_home: ConfigHome, words: str) -> 
 def test_right_after_a_clear(config_home: ConfigHome, words: str) -> None:
     """The session before is named, where what was meant can be handed off."""
     record_link(Link(OTHER, SESSION, "clear", "2026-01-31T09:32:00.000Z"), config_home.where)
-    trigger = recognise(f">{words}")
-    assert trigger is not None
-    assert f"The session before it: /resume {SESSION}\n" in card(trigger, event("", session_id=OTHER))
+    assert f"The session before it: /resume {SESSION}\n" in typed(f">{words}", session_id=OTHER)
 
 
 @pytest.mark.parametrize(

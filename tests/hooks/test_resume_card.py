@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from resume_hooks.derive.compare import (
-    COMPACT,
-    GO_ON,
-    HANDOFF,
-    ROLLOVER,
-    TRIM,
-    Advice,
-    Comparison,
-    Estimate,
-)
+from resume_hooks.derive.compare import COMPACT, GO_ON, HANDOFF, ROLLOVER, TRIM, Advice, Comparison, Estimate
 from resume_hooks.hooks.resume_card import headline, resume_card, table
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.system.clipboard import Copied
@@ -36,37 +29,16 @@ FIGURES = (
 )
 
 
-def comparison(
-    home: ConfigHome,
-    *,
-    context: ContextUse | None = None,
-    estimates: tuple[Estimate, ...] = FIGURES,
-    traffic: Traffic | None = None,
-    age: int | None = 40,
-    trim_estimated: bool = True,
-    planned: bool = True,
-    left: int | None = None,
-    advice: Advice | None = None,
-    title: str = "Fix the parser",
-) -> Comparison:
-    """A comparison of a titled session."""
-    path = write_session(home.project(), SESSION, [*conversation(2), custom_title(title)])
-    seen = traffic or Traffic(1, FIVE_MINUTES, 149_000, 3, 4_100)
-    return Comparison(
-        session_id=SESSION,
-        glance=HeadTail(path),
-        folder="/home/user/proj",
-        context=context or ContextUse(150_000, 200_000, measured=True),
-        traffic=seen,
-        base=FirstRequest(30_000, 18_000),
-        age=age,
-        warm=age is not None and age < seen.lifetime,
-        estimates=estimates,
-        trim_estimated=trim_estimated,
-        planned=planned,
-        prompts_left=left,
-        advice=advice,
-    )
+def comparison(home: ConfigHome, **fields: Any) -> Comparison:
+    """A comparison of a titled session; ``fields`` replace its own."""
+    path = write_session(home.project(), SESSION, [*conversation(2), custom_title("Fix the parser")])
+    own: dict[str, Any] = {
+        "session_id": SESSION, "glance": HeadTail(path), "folder": "/home/user/proj", "age": 40, "estimates": FIGURES,
+        "context": ContextUse(150_000, 200_000, measured=True), "traffic": Traffic(1, FIVE_MINUTES, 149_000, 3, 4_100),
+        "base": FirstRequest(30_000, 18_000), "trim_estimated": True, "planned": True, "prompts_left": None,
+        "advice": None, **fields,
+    }  # fmt: skip
+    return Comparison(**own, warm=own["age"] is not None and own["age"] < own["traffic"].lifetime)
 
 
 @pytest.mark.parametrize("copied", WAYS)
@@ -156,7 +128,7 @@ def test_the_first_line(
 ) -> None:
     """From the figures, also that there is nothing to do; a trim that frees next to nothing is not spoken of."""
     context = ContextUse(tokens, 200_000, measured=True)
-    found = comparison(config_home, context=context, left=left, advice=advice)
+    found = comparison(config_home, context=context, prompts_left=left, advice=advice)
     assert resume_card(found, WAYS[0], ASKED).split("\n")[0] == line
     assert headline(found, "resume-hooks {}".format) == line.replace(">", "resume-hooks ")
 

@@ -109,24 +109,27 @@ def test_without_a_client_on_path(config_home: ConfigHome, run_hook: Run, parent
     assert len(children(parent)) == 1
 
 
+def begun(config_home: ConfigHome, made: StandIn) -> subprocess.Popen[bytes]:
+    """The hook in a process of its own, once it asked the model."""
+    env = {**config_home.environ, "PATH": made.path, "RESUME_HOOKS_CLIPBOARD": "none"}
+    command = [sys.executable, "-I", str(REPO / "hooks" / "prompt.py")]
+    hook = subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    assert hook.stdin is not None
+    hook.stdin.write(json.dumps(event(">rollover")).encode())
+    hook.stdin.close()
+    deadline = time.monotonic() + 30
+    while not list(made.calls_folder.glob("*.json")):
+        assert hook.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return hook
+
+
 def test_esc_leaves_the_digest_child(config_home: ConfigHome, parent: Path) -> None:
     """The client ends its hook: the child stands, the model's process is gone, and it is told of afterwards."""
     made = stand_in(config_home.root, "time.sleep(300)")
-    env = {**config_home.environ, "PATH": made.path, "RESUME_HOOKS_CLIPBOARD": "none"}
-    command = [sys.executable, "-I", str(REPO / "hooks" / "prompt.py")]
-    with subprocess.Popen(
-        command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as hook:
-        assert hook.stdin is not None
-        hook.stdin.write(json.dumps(event(">rollover")).encode())
-        hook.stdin.close()
-        deadline = time.monotonic() + 30
-        while not list(made.calls_folder.glob("*.json")):
-            assert hook.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+    with begun(config_home, made) as hook:
         hook.send_signal(signal.SIGTERM)
-        hook.wait(30)
     (child,) = children(parent)
     assert b"digest of" in child.read_bytes()
     assert not Path(made.calls()[0]["folder"]).exists()
@@ -146,20 +149,9 @@ def test_what_failed_is_tried_anew(config_home: ConfigHome, run_hook: Run, say: 
 def test_while_it_is_written_the_child_is_told_of(config_home: ConfigHome, say: Say, parent: Path) -> None:
     """The same words meanwhile: the model is asked once."""
     made = stand_in(config_home.root, "time.sleep(300)")
-    begun = subprocess.Popen(
-        [sys.executable, "-I", str(REPO / "hooks" / "prompt.py")],
-        env={**config_home.environ, "PATH": made.path, "RESUME_HOOKS_CLIPBOARD": "none"},
-        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-    )  # fmt: skip
-    with begun:
-        assert begun.stdin is not None
-        begun.stdin.write(json.dumps(event(">rollover")).encode())
-        begun.stdin.close()
-        deadline = time.monotonic() + 30
-        while not made.calls() and time.monotonic() < deadline:
-            time.sleep(0.02)
+    with begun(config_home, made) as hook:
         text = card(say, made)
-        begun.terminate()
+        hook.terminate()
     assert text.startswith("already rolled over")
     assert "it is still being written" in text
     assert len(children(parent)) == len(made.calls()) == 1

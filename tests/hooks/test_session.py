@@ -229,13 +229,6 @@ def test_an_odd_client_pid_is_harmless(config_home: ConfigHome, send: Send, pid:
 
 
 @BOTH
-def test_our_own_model_calls_leave_nothing(config_home: ConfigHome, send: Send) -> None:
-    """The recursion guard holds here, too."""
-    send(end(), RESUME_HOOKS_CHILD="1")
-    assert not (config_home.config / "resume-hooks").exists()
-
-
-@BOTH
 def test_an_unwritable_state_folder_is_silent(config_home: ConfigHome, send: Send) -> None:
     """A link is never worth a client's start."""
     (config_home.root / "file").touch()

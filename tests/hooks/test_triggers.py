@@ -61,7 +61,14 @@ OURS = [
     (">handoff explain /clear to me", "handoff", "explain /clear to me"),
     (">handoff /resume", "handoff", "/resume"),
     (f">resume {ID}", "resume", ID),
+    (">handoff   a \"b\" 'c' \\d $(e)\n\n\tf  ", "handoff", "a \"b\" 'c' \\d $(e)\n\n\tf"),
+    (">resume>handoff fix it", "handoff", "fix it"),
+    (">handoff>handoff x", "handoff", "x"),
+    (">help>lineage", "lineage", ""),
+    (">session-id>recall", "recall", ""),
+    ("/resume-hooks:trim>resume", "resume", ""),
 ]
+"""Recent clients put a blocked prompt back into the box: what is typed behind a bare trigger is what is meant."""
 
 NOT_OURS = [
     (">resume fix the tests", "a sentence"),
@@ -114,6 +121,9 @@ NOT_OURS = [
     ('\n\n<pasted_content id="1">\n>resume', "a long paste"),
     ("\uff1eresume", "another sign, which only looks the same"),
     (">\u017fession", "a letter that only folds to s"),
+    (">resume>handoffs", "another word behind one that came back"),
+    (">quote>handoff x", "no trigger before it"),
+    (">>handoff x", "two signs"),
 ]  # fmt: skip
 
 PASTED = [
@@ -183,14 +193,6 @@ def is_pasted(prompt: str, verb: str) -> None:
     assert (found.verb, found.pasted) == (verb, True)
 
 
-def test_a_handoff_keeps_every_character_between() -> None:
-    """The text is what was typed but for white space at its ends."""
-    text = "  a \"b\" 'c' \\d $(e)\n\n\tf  "
-    found = recognise(f">handoff {text}")
-    assert found is not None
-    assert found.text == text.strip()
-
-
 START = re.compile(r">|/resume-hooks:", re.IGNORECASE)
 
 
@@ -235,29 +237,6 @@ def test_long_prompts_are_decided(prompt: str) -> None:
     """A megabyte is one pass: a pattern that went back and forth over it would never end here."""
     found = recognise(prompt)
     assert found is None or found.verb in {"handoff", "trim", "mark"}
-
-
-@pytest.mark.parametrize(
-    ("prompt", "verb", "text"),
-    [
-        (">resume>handoff fix it", "handoff", "fix it"),
-        (">handoff>handoff x", "handoff", "x"),
-        (">help>lineage", "lineage", ""),
-        (">session-id>recall", "recall", ""),
-        ("/resume-hooks:trim>resume", "resume", ""),
-    ],
-)
-def test_typed_behind_a_bare_trigger_that_came_back(prompt: str, verb: str, text: str) -> None:
-    """Recent clients put a blocked prompt back into the box: what is typed behind it is what is meant."""
-    found = recognise(prompt)
-    assert found is not None
-    assert (found.verb, found.text) == (verb, text)
-
-
-@pytest.mark.parametrize("prompt", [">resume>handoffs", ">quote>handoff x", ">>handoff x"])
-def test_what_only_looks_stacked_passes(prompt: str) -> None:
-    """Only triggers of ours, one right behind the other."""
-    assert recognise(prompt) is None
 
 
 def test_a_part_that_is_not_here_brings_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,44 +123,26 @@ def test_the_options_of_the_question_are_those_of_the_child(say: Say, parent: Pa
 
 
 def test_the_plan_is_made_anew(say: Say, parent: Path) -> None:
-    """What was said between the preview and the yes is in the child."""
-    say(">trim")
+    """A yes answers what was shown last; what was said between the preview and the yes is in the child."""
+    say(">trim --tools Bash --min-savings 0 --only results")
+    say(">trim --only results")
     with parent.open("a") as stream:
         stream.write(json.dumps(user("SAID BETWEEN", uuid="late", parent="a5", ts=1_000)) + "\n")
     say(">trim yes")
     (child,) = children(parent)
     assert "SAID BETWEEN" in child.read_text()
-
-
-def test_the_last_preview_is_the_question(say: Say, parent: Path) -> None:
-    """A yes answers what was shown last."""
-    say(">trim --tools Bash --min-savings 0 --only results")
-    say(">trim --only results")
-    say(">trim yes")
-    (child,) = children(parent)
     assert json.loads(child.read_bytes().split(b"\n", 1)[0])["trim_metadata"]["trim_params"]["target_tools"] == []
 
 
-NO_ANSWER = [
-    ">trim yes please",
-    ">trim y",
-    ">trim Y",
-    ">trim no thanks",
-    ">trim yes --tools Read",
-    ">trim cancel now",
-    ">trim ok",
-]
-
-
-@pytest.mark.parametrize("prompt", NO_ANSWER)
-def test_only_the_exact_word_confirms(say: Say, parent: Path, prompt: str) -> None:
+@pytest.mark.parametrize("text", ["yes please", "y", "Y", "no thanks", "yes --tools Read", "cancel now", "ok"])
+def test_only_the_exact_word_confirms(say: Say, parent: Path, text: str) -> None:
     """Anything else says what can be typed, keeps the words, and leaves the question open."""
     say(">trim")
-    text = say(prompt)
-    assert "To confirm, type: >trim yes" in text or "See >trim help." in text
-    assert ("is not enough: type yes" in text) is (prompt.lower() == ">trim y")
-    assert f"Your text: {prompt.removeprefix('>trim ')}" in text
-    assert text.endswith("\nNothing was changed.")
+    shown = say(f">trim {text}")
+    assert "To confirm, type: >trim yes" in shown or "See >trim help." in shown
+    assert ("is not enough: type yes" in shown) is (text.lower() == "y")
+    assert f"Your text: {text}" in shown
+    assert shown.endswith("\nNothing was changed.")
     assert children(parent) == []
     assert say(">trim yes").startswith("trimmed")
 
@@ -238,23 +220,10 @@ def said_later(uuid: str, parent: str, session: str) -> str:
     return json.dumps(user("go on", uuid=uuid, parent=parent, ts=LATER, session_id=session)) + "\n"
 
 
-def test_a_child_that_was_deleted_is_told_apart(say: Say, parent: Path) -> None:
-    """It is gone, nobody went on; a new preview asks again, with the options that were given."""
-    say(">trim --tools Read")
-    say(">trim yes")
-    (child,) = children(parent)
-    child.unlink()
-    text = say(">trim yes")
-    assert "its file is gone" in text
-    assert "went on" not in text
-    assert "To be asked again:  >trim --tools Read\n" in text
-    assert children(parent) == []
-
-
 @pytest.mark.parametrize("where", ["parent", "answer in the parent", "output in the parent", "child", "child is gone"])
 def test_a_child_that_is_no_longer_the_same_is_not_offered(say: Say, parent: Path, where: str) -> None:
-    """Somebody went on: the yes is not repeated, and the message says what there is and what to do."""
-    say(">trim")
+    """Somebody went on, or deleted it: the yes is not repeated, and the message says what there is and what to do."""
+    say(">trim --tools Read")
     say(">trim yes")
     (child,) = children(parent)
     lines = {
@@ -273,6 +242,8 @@ def test_a_child_that_is_no_longer_the_same_is_not_offered(say: Say, parent: Pat
     before = children(parent)
     text = say(">trim yes")
     assert f"made {child.stem}" in text
+    assert ("its file is gone" in text) is (where == "child is gone")
+    assert "To be asked again:  >trim --tools Read\n" in text
     assert text.endswith("\nFirst: >trim")
     assert children(parent) == before
     say(">trim")
@@ -317,9 +288,23 @@ def test_help(say: Say, parent: Path, prompt: str) -> None:
 
 
 def test_nothing_to_trim_yet(say: Say, config_home: ConfigHome) -> None:
-    """A session with hardly anything in it is advised nothing."""
+    """A session with hardly anything in it is advised nothing; bookkeeping alone is nothing to trim."""
     write_session(config_home.project(), SESSION, conversation(1))
     assert say(">trim") == "resume-hooks: There is nothing to trim yet.\n\nNothing was changed."
+    write_session(config_home.project(), session_id(5), [custom_title("x")])
+    assert "holds no conversation" in say(">trim", session_id(5))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [("--threshold 100000", "would not pay"), ("--of-tomorrow 1", "is not an option of >trim")],
+)
+def test_a_question_that_holds_no_longer(say: Say, parent: Path, options: str, said: str) -> None:
+    """What paid when it was asked need not when it is answered; a newer engine's options are refused as any."""
+    say(">trim")
+    change(options=options)
+    assert said in say(">trim yes")
+    assert children(parent) == []
 
 
 def test_a_trim_that_does_not_pay_is_no_question(say: Say, parent: Path) -> None:
@@ -332,22 +317,6 @@ def test_a_trim_that_does_not_pay_is_no_question(say: Say, parent: Path) -> None
     assert children(parent) == []
 
 
-def test_a_trim_that_no_longer_pays_writes_nothing(say: Say, parent: Path) -> None:
-    """What paid when it was asked need not when it is answered."""
-    say(">trim")
-    change(options="--threshold 100000")
-    assert "would not pay" in say(">trim yes")
-    assert children(parent) == []
-
-
-def test_a_question_with_options_that_are_none_any_more(say: Say, parent: Path) -> None:
-    """A question of a newer engine: its options are refused as any."""
-    say(">trim")
-    change(options="--of-tomorrow 1")
-    assert "is not an option of >trim" in say(">trim yes")
-    assert children(parent) == []
-
-
 @pytest.mark.parametrize("prompt", [">trim", ">trim yes"])
 def test_a_session_that_was_deleted_after_the_preview(say: Say, parent: Path, prompt: str) -> None:
     """It had a transcript, which is gone: not one that is still to come."""
@@ -357,12 +326,6 @@ def test_a_session_that_was_deleted_after_the_preview(say: Say, parent: Path, pr
     assert "is gone since the question" in text
     assert "no transcript yet" not in text
     assert text.endswith("\nNothing was changed.")
-
-
-def test_an_empty_session(say: Say, config_home: ConfigHome) -> None:
-    """Bookkeeping alone is nothing to trim."""
-    write_session(config_home.project(), session_id(5), [custom_title("x")])
-    assert "holds no conversation" in say(">trim", session_id(5))
 
 
 def test_a_state_folder_that_can_t_be_written(say: Say, parent: Path, config_home: ConfigHome) -> None:

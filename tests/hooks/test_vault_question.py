@@ -16,7 +16,7 @@ from resume_hooks.archive.retention.ancestors import archive_ancestors, archive_
 from resume_hooks.archive.retention.expiring import archive_expiring
 from resume_hooks.archive.vault import permission
 from resume_hooks.clock import DAY
-from resume_hooks.hooks import vault_question
+from resume_hooks.hooks import expiring_sessions
 from resume_hooks.sessions import held_links
 from resume_hooks.sessions.archived.manifest import all_archived, archived_ids
 from resume_hooks.sessions.lineage import Family
@@ -50,7 +50,7 @@ def start(home: ConfigHome) -> int:
 def said(home: ConfigHome, word: str = "") -> dict[str, Any]:
     """What the module is answered."""
     event = {"args": word, "cwd": CWD, "transcript_path": str(home.project() / "x.jsonl")}
-    return vault_question.answer(event, home.where)
+    return expiring_sessions.vault_answer(event, home.where)
 
 
 def test_until_the_answer_nothing_is_copied(asking: ConfigHome) -> None:

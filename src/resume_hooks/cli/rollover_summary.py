@@ -16,11 +16,11 @@ from resume_hooks.cli.child import (
 from resume_hooks.cli.output import say
 from resume_hooks.cli.verbs.children import RolloverOptions
 from resume_hooks.cli.with_fields import With
+from resume_hooks.derive import summary
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import carry_out
 from resume_hooks.derive.model.port import HeadlessModel, ModelCalls
-from resume_hooks.derive.summary import add_summary
-from resume_hooks.derive.summary.parts import material
+from resume_hooks.derive.summary import material
 from resume_hooks.system.text import counted
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 
@@ -30,28 +30,28 @@ def roll_over(options: RolloverOptions) -> Receipt:
     require_client(options)
     parent = options.located(foreign=True)
     model = model_of(options.model, parent, options.where)
-    begun = add_summary.plan(parent, options.where, wish=options.prompt, output_dir=options.output_dir)
+    begun = summary.plan(parent, options.where, wish=options.prompt, output_dir=options.output_dir)
     require_start(options, begun.plan.draft)
     return _show(begun, model.name, options) if options.dry_run else _make(begun, model, options)
 
 
-def _make(begun: add_summary.SummaryRollover, model: HeadlessModel, options: RolloverOptions) -> Receipt:
-    written = add_summary.write(begun, options.where)
+def _make(begun: summary.SummaryRollover, model: HeadlessModel, options: RolloverOptions) -> Receipt:
+    written = summary.write(begun, options.where)
     calls = ModelCalls(model, time_limit(options.timeout), model_progress(model.name, quiet=options.as_json))
     try:
-        made, spent, failure, check = add_summary.add_summary(begun, written, calls, options.where)
+        made, spent, failure, check = summary.add_summary(begun, written, calls, options.where)
     except KeyboardInterrupt:
         say(f"Interrupted: the digest alone is in the new session. {written.in_client}", err=True)
         raise
     if failure:
-        made = made._replace(warnings=(*made.warnings, add_summary.failure_text(failure)))
+        made = made._replace(warnings=(*made.warnings, summary.failure_text(failure)))
     report = _report(model.name, included=not failure, failure=failure or None, spent=spent, checked=check)
     parts = (f"by {spent.model}" if not failure else "none", spent.words, check.words if check else "")
     said = " · ".join(part for part in parts if part)
     return answer(options, made, {"summary": report}, lambda: receipt_text(made, [("summary", said)]))
 
 
-def _show(begun: add_summary.SummaryRollover, name: str, options: RolloverOptions) -> Receipt:
+def _show(begun: summary.SummaryRollover, name: str, options: RolloverOptions) -> Receipt:
     made, found = carry_out(begun.plan, options.where, dry_run=True), material(begun.parent, options.where)
     tokens = round(found.characters / CHARACTERS_PER_TOKEN)
     said = (

@@ -17,9 +17,8 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.trim import in_place
 from resume_hooks.derive.trim.in_place import InPlaceTrim
 from resume_hooks.derive.trim.options import Options, TypedOptions, options_of
-from resume_hooks.derive.trim.preview import preview, remarks
-from resume_hooks.derive.trimmed_session import TrimmedSession, read_trimmed
-from resume_hooks.derive.untrim import UntrimPlan
+from resume_hooks.derive.trim.plan import preview, remarks
+from resume_hooks.derive.untrim import TrimmedSession, UntrimPlan, read_trimmed
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.transcripts.head_tail import HeadTail

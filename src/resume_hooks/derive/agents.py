@@ -21,17 +21,18 @@ from resume_hooks.sessions.agents.registry import OTHERS, agents, ends_of, label
 from resume_hooks.sessions.child_titles import Kind
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts.api_usage import base_of
+from resume_hooks.transcripts.calibration import quick_context
 from resume_hooks.transcripts.provenance import ChildSize
+from resume_hooks.transcripts.transcript import scan
 
 if TYPE_CHECKING:  # each verb loads its own alone
     from resume_hooks.derive.child.write import ChildPlan
-    from resume_hooks.derive.conversation import SpokenText
     from resume_hooks.derive.cut_point import Truncator
-    from resume_hooks.derive.fork import ForkPlan
+    from resume_hooks.derive.fork import ForkPlan, SpokenText
     from resume_hooks.derive.trim.options import Options
     from resume_hooks.derive.trim.plan import Trimmable, TrimPlan
-    from resume_hooks.derive.trimmed_session import TrimmedSession
-    from resume_hooks.derive.untrim import UntrimPlan
+    from resume_hooks.derive.untrim import TrimmedSession, UntrimPlan
 
 
 class Writer(Protocol):
@@ -109,11 +110,11 @@ def fork(
     to: str = "",
 ) -> ForkPlan:
     """As ``fork.plan``; for another agent than the session's own its conversation as text."""
+    from resume_hooks.derive import fork as forking
+
     require_whole(session)
     own, target = session.agent, to or session.agent
     if own == target == NAME:
-        from resume_hooks.derive import fork as forking
-
         return forking.plan(session, where, cut=cut, home=home, output_dir=output_dir)
     if home is not None:
         raise UsageError("Only a session of Claude Code gets another home", "Leave --here and --home out.")
@@ -122,13 +123,7 @@ def fork(
         return writes.fork(session, cut, output_dir)
     if cut is not None:
         raise UsageError("A cut and another agent exclude each other", "Fork it with the cut, then the fork with --to.")
-    from resume_hooks.derive.conversation import conversation, conversation_lines
-    from resume_hooks.derive.fork import ForkPlan
-    from resume_hooks.transcripts.api_usage import base_of
-    from resume_hooks.transcripts.calibration import quick_context
-    from resume_hooks.transcripts.transcript import scan
-
-    said = conversation(scan(session.path), session.session_id)
+    said = forking.conversation(scan(session.path), session.session_id)
     if not said:
         raise NothingToFork("There is nothing to fork: this session holds no conversation")
     made = draft_of(session, "fork", where, output_dir, to=to)
@@ -137,8 +132,8 @@ def fork(
     after = min(base_of(ends_of(session, where), where).tokens, before)
     after += round((len(told) + sum(len(one.text) for one in said)) / tokens.CHARACTERS_PER_TOKEN)
     head = made.head(ChildSize(after, tokens.CHARACTERS_PER_TOKEN))
-    write = writes.conversation if writes else conversation_lines
-    return ForkPlan(draft=made, body=write(made, head, told, said), sizes=Sizes(before, after))
+    write = writes.conversation if writes else forking.conversation_lines
+    return forking.ForkPlan(draft=made, body=write(made, head, told, said), sizes=Sizes(before, after))
 
 
 def trim(session: SessionFile, where: Where, options: Options, *, output_dir: str | None = None) -> TrimPlan:

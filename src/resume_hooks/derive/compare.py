@@ -1,17 +1,18 @@
 """Compare the ways to continue a session: what each leaves, what its next turn sends, when it pays, what fits best.
 
 What a trim and a handoff leave is what their plans say, which their receipts repeat; of a file that takes long to read
-a handoff's is the most that it can be. What a rollover and a compaction leave is an estimate.
+a handoff's is the most that it can be. What a rollover and a compaction leave is an estimate. Costs are estimates too,
+in input tokens by the public price ratios: prices differ between models and change, their ratios have not.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil, floor
 from typing import NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.derive import agents
-from resume_hooks.derive.cost import OUTPUT, Habit, Rates, Strategy, cost, pays_after, rates_of
 from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import MIN_SAVINGS, options_of
@@ -26,12 +27,75 @@ from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.transcripts import api_usage as traffic
 from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.api_usage import Traffic
+from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR, Traffic
 from resume_hooks.transcripts.calibration import QUICK_LIMIT
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.tail_scan import is_live_part_within
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, RESERVED_OUTPUT, ContextUse, FirstRequest
+
+READ = 0.1  # what a token read from the cache costs; any other costs 1
+WRITE = {FIVE_MINUTES: 1.25, HOUR: 2.0}  # what a token written to the cache costs, by the seconds that it lives
+OUTPUT = 5.0  # what a token of an answer costs
+
+
+class Rates(NamedTuple):
+    """What a token of a request costs, in input tokens: read from the cache, and written to it."""
+
+    read: float
+    write: float
+
+
+class Habit(NamedTuple):
+    """What a turn takes: ``requests``, one at least, and the tokens that it adds to the context, ``growth``."""
+
+    requests: int
+    growth: int
+
+
+class Strategy(NamedTuple):
+    """A way to continue: tokens of context ``after`` it, and those ``cached`` and ``uncached`` of its first request.
+
+    ``apart`` are uncached tokens of a request of its own before that (a compaction, a summary); ``apart_cost`` is what
+    that request costs in all, in input tokens.
+    """
+
+    name: str
+    after: int
+    cached: int
+    uncached: int
+    apart: int = 0
+    apart_cost: float = 0.0
+
+
+def rates_of(lifetime: int) -> Rates:
+    """The rates of a session whose cache lives ``lifetime`` seconds; 0: no cache, every token costs the same."""
+    return Rates(READ, WRITE[lifetime]) if lifetime in WRITE else Rates(1.0, 1.0)
+
+
+def first_cost(strategy: Strategy, rates: Rates) -> float:
+    """The cost up to the end of the first request, without its answer, which costs the same in every strategy."""
+    return strategy.apart_cost + strategy.cached * rates.read + strategy.uncached * rates.write
+
+
+def cost(strategy: Strategy, turns: int, habit: Habit, rates: Rates) -> float:
+    """The cost of ``turns`` turns but for answers, each reading the last one's context out of a warm cache."""
+    more = turns * habit.requests - 1
+    grown = habit.growth / habit.requests
+    read = more * strategy.after + grown * more * (more - 1) / 2
+    return first_cost(strategy, rates) + read * rates.read + more * grown * rates.write
+
+
+def pays_after(strategy: Strategy, going_on: Strategy, habit: Habit, rates: Rates) -> int | None:
+    """The fewest turns after which a strategy cost less than going on, by its context's size; None for never."""
+    more_first = first_cost(strategy, rates) - first_cost(going_on, rates)
+    saved = (going_on.after - strategy.after) * rates.read
+    if more_first < (habit.requests - 1) * saved:
+        return 1
+    if saved <= 0:
+        return None
+    return max(1, ceil((floor(more_first / saved) + 2) / habit.requests))
+
 
 PATIENT_LIMIT = 24 * 1024 * 1024  # the same for somebody who waits for it in a shell: a million tokens
 WORTH = 1_000  # tokens that a trim has to free to be spoken of
@@ -48,7 +112,7 @@ COMPACTION_ANSWER = 3_600  # tokens of a compaction's summary, the median of the
 SUMMARY = 2_000  # tokens that a model's summary adds to a fresh session, at most
 SUMMARY_READS = 180_000
 """Tokens that a model is given to write that summary, at most; counted as if at this session's own price, though by
-default a smaller model is asked. The summary package is not loaded for these two numbers; a test compares them."""
+default a smaller model is asked. The summary module is not loaded for these two numbers; a test compares them."""
 
 GO_ON, TRIM, HANDOFF, ROLLOVER, COMPACT = "go on", "trim", "handoff", "rollover", "compact"
 
@@ -137,11 +201,17 @@ def compare(session: SessionFile, where: Where, at: str, *, limit: int = QUICK_L
     base = FirstRequest(min(base.tokens, context.tokens), min(base.shared, context.tokens))
     warm = seen.is_warm(now_ms)
     planned = glance.size <= limit
-    longest = 0 if planned else _longest_opening(path, glance, where)
-    fresh = (_handed_off(session, where) if planned else 0) or base.tokens + longest
+    fresh = (_handed_off(session, where) if planned else 0) or base.tokens
+    if not planned:  # lineage and a whole digest, of which nothing is read
+        row = {"title": glance.title, "session_id": "-" * 36, "file": path, "created": clock.now()}
+        block = lineage_block.render(Family(where).lineage(path), **row)
+        fresh += round((len(block) + as_text.OPENING) / CHARACTERS_PER_TOKEN)
     left = prompts_left(context, seen)
+    # A summary reads the conversation, and what is left of it from before a compaction.
+    whole = trimmed is not None and not (trimmed.chain and trimmed.chain[0].boundary)
+    spoken = context.tokens - base.tokens if whole else round(glance.size / CHARACTERS_PER_TOKEN)
     measured = _Measured(context, seen, base, trimmed)
-    strategies = _strategies(measured, fresh, _summary_reads(glance, measured), warm=warm)
+    strategies = _strategies(measured, fresh, min(spoken, SUMMARY_READS), warm=warm)
     return Comparison(
         session_id=session.session_id,
         glance=glance,
@@ -214,21 +284,6 @@ def _handed_off(session: SessionFile, where: Where) -> int:
     except (NothingToHandOff, UsageError):
         return 0
     return planned.sizes.after
-
-
-def _longest_opening(path: str, glance: HeadTail, where: Where) -> int:
-    """Tokens of lineage and a whole digest, of which nothing is read."""
-    ancestors = Family(where).lineage(path)
-    block = lineage_block.render(ancestors, title=glance.title, session_id="-" * 36, file=path, created=clock.now())
-    return round((len(block) + as_text.OPENING) / CHARACTERS_PER_TOKEN)
-
-
-def _summary_reads(glance: HeadTail, measured: _Measured) -> int:
-    """Tokens that a summary reads, at most: the conversation, and what is left of it from before a compaction."""
-    context, _, base, trimmed = measured
-    whole = trimmed is not None and not (trimmed.chain and trimmed.chain[0].boundary)
-    spoken = context.tokens - base.tokens if whole else round(glance.size / CHARACTERS_PER_TOKEN)
-    return min(spoken, SUMMARY_READS)
 
 
 def _strategies(measured: _Measured, fresh: int, summary_reads: int, *, warm: bool) -> list[Strategy]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from itertools import takewhile
 from typing import NamedTuple, Protocol
 
 from resume_hooks import clock
@@ -127,7 +128,10 @@ class Before(NamedTuple):
     def find(self, transcript: Transcript) -> CutTarget | None:
         """The last record of the live chain from before it; of the file, where the chain begins later."""
         end = round(self.instant.timestamp() * 1000)
-        found = _before(linearize(transcript.chain).nodes, end)
+        # Records without an instant go along with the one before them.
+        nodes = linearize(transcript.chain).nodes
+        early = list(takewhile(lambda node: node.time_ms is None or node.time_ms < end, nodes))
+        found = early[-1] if early else None
         if found is None and not transcript.whole:
             return None
         if found is None:
@@ -215,8 +219,11 @@ def cut(transcript: Transcript, truncator: Truncator) -> Cut | None:
     said = [node for node in kept if node.spoken]
     if not any(node.prompt or node.summary or node.kind == ASSISTANT for node in said):
         raise UsageError(f"Nothing that was said stands before the cut ({truncator.asked})", EARLIEST)
-    moved = _moved(row, place, end)
-    remarks = [wanted.remark, way, _told(moved, said[-1])]
+    between, moved, split = row.nodes[min(place, end) : max(place, end)], 0, ""
+    if any(node.spoken for node in between):
+        moved = 1 if end > place else -1
+        word = "forward" if moved > 0 else "back"
+        split = f"The cut moved {word} to record {said[-1].number}, so that no tool call is split."
     before = (node for node in transcript.nodes if node.number <= said[-1].number)
     turn = sum(node.prompt and not node.copied for node in before)
     return Cut(
@@ -225,7 +232,7 @@ def cut(transcript: Transcript, truncator: Truncator) -> Cut | None:
         said[-1],
         turn if transcript.whole else None,
         moved,
-        tuple(remark for remark in remarks if remark),
+        tuple(filter(None, (wanted.remark, way, split))),
     )
 
 
@@ -250,28 +257,6 @@ def _row_with(transcript: Transcript, wanted: CutTarget) -> tuple[Linear | None,
     if live and live[0].boundary and node.number < live[0].number:
         return linearize(chain), "The cut lies before a compaction: the conversation is kept as it was then."
     return linearize(chain), "The cut lies on an abandoned branch: that branch is kept."
-
-
-def _moved(row: Linear, place: int, end: int) -> int:
-    between = row.nodes[min(place, end) : max(place, end)]
-    if not any(node.spoken for node in between):
-        return 0
-    return 1 if end > place else -1
-
-
-def _told(moved: int, last: Node) -> str:
-    way = {1: "forward", -1: "back"}.get(moved)
-    return f"The cut moved {way} to record {last.number}, so that no tool call is split." if way else ""
-
-
-def _before(nodes: Sequence[Node], end: int) -> Node | None:
-    """The last record before the first one from ``end`` on, in milliseconds; records without an instant go along."""
-    last = None
-    for node in nodes:
-        if node.time_ms is not None and node.time_ms >= end:
-            break
-        last = node
-    return last
 
 
 def _last(nodes: Iterable[Node]) -> Node | None:

@@ -2,19 +2,24 @@
 
 What is sent of a fork is what is sent of its parent, byte for byte, so that what an API has cached of it still counts:
 no lineage is put before it. A child with another home gets one, since with the folder the system prompt changes anyway.
+For an agent that it was not held in a conversation is text: who said what, calls in short, no thinking. The form of
+calls is the one in which one of them shows its models what another did.
 """
 
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
+import orjson
+
+from resume_hooks import clock
 from resume_hooks.derive import cut_point
-from resume_hooks.derive.child.bookkeeping import books_of, replaced_of, snapshots_of
+from resume_hooks.derive.child.bookkeeping import Relocation, books_of, relocation, replaced_of, snapshots_of
 from resume_hooks.derive.child.draft import Draft, draft, owner_of
-from resume_hooks.derive.child.relocate import Relocation, relocation
 from resume_hooks.derive.child.rewrite_chain import (
     ChainRewrite,
     EveryRecord,
@@ -26,18 +31,23 @@ from resume_hooks.derive.child.rewrite_chain import (
 )
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.derive.cut_point import Cut, Truncator
+from resume_hooks.derive.fresh_child import FreshLines
 from resume_hooks.errors import NothingToFork, UsageError
 from resume_hooks.paths import Where, canonical, project_folders
 from resume_hooks.sessions.archived.sessions import project_folder_of
 from resume_hooks.sessions.lineage_block import moved_note
+from resume_hooks.sessions.opening_layout import lineage_line, spoken_line
 from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.system.text import encodable
+from resume_hooks.transcripts import records
 from resume_hooks.transcripts.invariants import Check, ReadBack
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.raw_edit import with_own
 from resume_hooks.transcripts.records import Record, string
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import Transcript, scan
 from resume_hooks.transcripts.trimmable_pieces import Pieces
 from resume_hooks.transcripts.write_scan import WriteScan
 
@@ -100,7 +110,10 @@ def plan(
         )
     move = _relocation_for(parent, home, where)
     child = draft(session, parent.ends, REHOMED if move else FORK, where, output_dir, home=move.new if move else "")
-    before = parent.context.tokens
+    lineage = child.block if move else lineage_if_needed(child, part)
+    if move and move.roots and move.new not in move.roots:
+        lineage += f"\n{moved_note(move.old, move.new)}"
+    before, snapshots = parent.context.tokens, snapshots_of(part, parent.survey)
     after = parent.sent(part.chain, where) if place else before
     return ForkPlan(
         draft=child,
@@ -109,7 +122,7 @@ def plan(
             part,
             parent.survey,
             head=child.head(parent.size(after)),
-            lineage=_moved_lineage(child, move) if move else lineage_if_needed(child, part),
+            lineage=lineage,
             books=[
                 *replaced_of(part, parent.survey, child.session_id),
                 *books_of(part, parent.survey, parent.ends, child.session_id, move),
@@ -118,7 +131,7 @@ def plan(
             thoughts=frozenset(parent.read_back.thoughts),
         ),
         sizes=Sizes(before, after),
-        remarks=(*(place.remarks if place else ()), *_on_snapshots(bool(snapshots_of(part, parent.survey)), move)),
+        remarks=(*(place.remarks if place else ()), *(_on_snapshots(move) if move and snapshots else [])),
         cut=place,
         relocation=move,
     )
@@ -169,15 +182,75 @@ def _relocation_for(parent: ParentScan, home: str | None, where: Where) -> Reloc
     return None if at_home and canonical(old) == new else relocation(old, new)
 
 
-def _on_snapshots(there: bool, move: Relocation | None) -> list[str]:
-    if move is None or not there:
-        return []
+def _on_snapshots(move: Relocation) -> list[str]:
     if move.with_files:
         return [f"Its file backups now are those of the files below {move.new}, where rewind-files puts them back."]
     return [f"Its file backups stay behind: they are those of the files below {move.old}, which is still there."]
 
 
-def _moved_lineage(child: Draft, move: Relocation) -> str:
-    """The lineage, and that paths of the old home are meant below the new one."""
-    named = move.roots and move.new not in move.roots
-    return f"{child.block}\n{moved_note(move.old, move.new)}" if named else child.block
+MOST_OF_CALL, MOST_OF_RESULT = 600, 1_500  # characters of a call and of its result; the whole is a reference away
+
+
+class SpokenText(NamedTuple):
+    """What one side said in a turn, when it began, and the id of its first record."""
+
+    role: str
+    text: str
+    at: str
+    uuid: str
+
+
+def conversation(transcript: Transcript, session_id: str) -> list[SpokenText]:
+    """The live conversation of a session, the sides by turns; what the client added by itself is left out."""
+    told: list[SpokenText] = []
+    tools: dict[str, str] = {}
+    for node in transcript.chain:
+        record = transcript.read(node)
+        if node.sidechain or record.get("isMeta") is True or not node.spoken:
+            continue
+        reference = f"{session_id[: 13 if session_id[14:15] == '7' else SHORT]}:{node.number}"
+        answers = bool(records.results(record))
+        role = records.ASSISTANT if answers or node.kind == records.ASSISTANT else records.USER
+        texts = (_text(block, tools, reference) for block in records.blocks(record))
+        text = "\n\n".join(filter(None, texts))
+        if not text.strip():
+            continue
+        if told and told[-1].role == role:
+            told[-1] = told[-1]._replace(text=f"{told[-1].text}\n\n{text}")
+        else:
+            told.append(SpokenText(role, encodable(text), string(record, "timestamp"), node.uuid))
+    return told
+
+
+def conversation_lines(child: Draft, head: bytes, told: str, said: Sequence[SpokenText]) -> FreshLines:
+    """The lines of a child of this client that holds it; ``told`` stands before, where the screen doesn't show it."""
+    setting, last = child.setting, str(uuid.uuid4())
+    bodies = [head, lineage_line(setting, None, last, told)]
+    for one in said:
+        setting = setting._replace(at=clock.later(setting.at))
+        own = str(uuid.uuid4())
+        bodies.append(spoken_line(setting, last, own, one.role, one.text))
+        last = own
+    return FreshLines(tuple(bodies))
+
+
+def _text(block: Record, tools: dict[str, str], reference: str) -> str:
+    kind = string(block, "type")
+    if kind == records.TEXT:
+        return string(block, "text")
+    if kind == records.CALL:
+        tools[string(block, "id")] = name = string(block, "name")
+        given = orjson.dumps(block.get("input")).decode()
+        return (
+            f"[external_agent_tool_call: {name}]\n{_cut(given, MOST_OF_CALL, reference)}\n[/external_agent_tool_call]"
+        )
+    if kind == records.RESULT:
+        told = block.get("content")
+        parts = [string(part, "text") or f"[{string(part, 'type')}]" for part in records.objects(told)]
+        said = _cut(told if isinstance(told, str) else "\n".join(parts), MOST_OF_RESULT, reference)
+        return f"[external_agent_tool_result]\n{said}\n[/external_agent_tool_result]"
+    return f"[{kind}, see {reference}]" if kind in records.MEDIA else ""
+
+
+def _cut(text: str, most: int, reference: str) -> str:
+    return text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters, whole: {reference})"

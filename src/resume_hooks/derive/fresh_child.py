@@ -178,12 +178,10 @@ def _card(child: Draft, next_step: str, contents: Contents) -> str:
     if next_step:
         lines.append(f"**{'New task' if contents.new_task else 'Next step'}:** {one_line(plain(next_step), 300)}")
     loaded = [word for word, there in (("a summary", contents.summary), ("a digest", contents.digest)) if there]
-    only = (
-        f"Of the earlier conversation {' and '.join(loaded)} {'are' if len(loaded) > 1 else 'is'} loaded"
-        if loaded
-        else ""
-    )
-    lines.append(f"{only or 'Nothing of the earlier conversation is loaded'}; it can be searched and read on demand.")
+    only = "Nothing of the earlier conversation is loaded"
+    if loaded:
+        only = f"Of the earlier conversation {' and '.join(loaded)} {'are' if len(loaded) > 1 else 'is'} loaded"
+    lines.append(f"{only}; it can be searched and read on demand.")
     return "\n\n".join(lines)
 
 

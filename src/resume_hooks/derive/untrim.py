@@ -1,40 +1,201 @@
-"""An untrim: a child of a trimmed session in which originals stand again, as they were."""
+"""An untrim: which records of a session lack contents, and a child in which their originals stand again.
+
+Records that a client built anew in a trim in place have no mark that says so, their placeholders alone do. One such
+record may hold what were several, so each block comes back by itself. What a placeholder names is untrusted: it counts
+only where it leads to the same call, its result, or something that the model said.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import dropwhile
 from typing import Final, NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.derive.child.bookkeeping import books_of
-from resume_hooks.derive.child.chain_edits import OPENING_REACH, Edit
 from resume_hooks.derive.child.draft import draft
-from resume_hooks.derive.child.rewrite_chain import ChainRewrite, chain_rewrite
+from resume_hooks.derive.child.rewrite_chain import Edit, chain_rewrite, opening_with
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.derive.originals import CONTENTS, Originals, Restoring, is_marked, origins_in, pairs
 from resume_hooks.derive.trim.plan import LEGEND
-from resume_hooks.derive.trimmed_session import Refilling, TrimmedSession, lacking, originals_of
-from resume_hooks.errors import SessionNotFound, UsageError
+from resume_hooks.errors import NothingToTrim, SessionNotFound, UsageError
 from resume_hooks.paths import Where
-from resume_hooks.sessions.lineage_block import OPENING
-from resume_hooks.sessions.record_references import RecordLine
+from resume_hooks.sessions.client_window import window_of
+from resume_hooks.sessions.record_references import SHORT, RecordLine
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.backups import instant_of
-from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.calibration import Scale
+from resume_hooks.transcripts import records, tokens
+from resume_hooks.transcripts.calibration import Scale, weigh
+from resume_hooks.transcripts.chain import chain_to
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node, node_of
+from resume_hooks.transcripts.placeholders import is_placeholder, stands_for_answer
 from resume_hooks.transcripts.provenance import ChildSize
 from resume_hooks.transcripts.raw_edit import encode
-from resume_hooks.transcripts.records import Record, message, with_content
+from resume_hooks.transcripts.records import ASSISTANT, Record, message, string, with_content
 from resume_hooks.transcripts.tokens import ContextUse
-from resume_hooks.transcripts.transcript import Transcript
+from resume_hooks.transcripts.transcript import Transcript, scan
 from resume_hooks.transcripts.trimmable_pieces import MEDIA, THINKING, Pieces
+from resume_hooks.transcripts.write_scan import WriteScan, mend
+
+_PLACE = re.compile(r"; original: ([0-9a-f-]{8,36}):(\d{1,9})[^\[\]\n]{0,200}\]\Z")  # the end of a placeholder of ours
+_WORDS = (b'"truncated"', b"See line ", b"; original: ")  # one of which stands in every record that lacks contents
+
+
+def lacking(record: Record) -> dict[int, tuple[str, int]]:
+    """Where the originals of blocks are of which a placeholder is all that is left, by the block's place."""
+    content = message(record).get("content")
+    found = {}
+    for place, block in enumerate(content if isinstance(content, list) else ()):
+        for text in _texts(block) if isinstance(block, dict) else ():
+            if match := _PLACE.search(text[-300:]):
+                found[place] = match.group(1), int(match.group(2))
+    return found
+
+
+def _texts(block: Record) -> Iterator[str]:
+    kind = string(block, "type")
+    if kind == records.RESULT:
+        # What was several parts is one text, a line of which may stand for a picture.
+        yield from filter(is_placeholder, records.result_text(block).split("\n"))
+    elif kind == records.CALL:
+        yield from (value for value in records.mapping(block, "input").values() if isinstance(value, str))
+    elif stands_for_answer(string(block, "text")):
+        yield string(block, "text")
+
+
+def originals_of(record: Record, originals: Originals) -> dict[int, RecordLine]:
+    """The records that hold what each block lacks; SessionNotFound where one is gone or holds something else."""
+    found = {place: originals.named(*reference) for place, reference in lacking(record).items()}
+    for place, line in found.items():
+        if _original(message(record)["content"][place], line.record() or {}) is None:
+            raise SessionNotFound(f"{line.reference} holds something else")
+    return found
+
+
+class Refilling:
+    """The edit of one record: its blocks as in the originals, after ``first``, another edit."""
+
+    def __init__(self, found: Mapping[int, RecordLine], first: Edit | None = None) -> None:
+        self._found = found
+        self._first = first
+
+    def __call__(self, record: Record) -> Record | None:
+        """The record with its blocks back. SessionNotFound if an original is gone since it was found."""
+        edited = self._first(record) if self._first else record
+        if edited is None:
+            return None
+        content = list(message(edited)["content"])
+        for place, line in self._found.items():
+            block = _original(content[place], line.record() or {})
+            if block is None:
+                raise SessionNotFound(f"{line.file} changed while it was read", "Run the command again.")
+            content[place] = block
+        return mend(with_content(edited, content))
+
+
+def _original(block: Record, original: Record) -> Record | None:
+    kind, call = string(block, "type"), records.call_id(block)
+    if kind == records.TEXT:
+        said = records.text(original) if records.kind(original) == records.ASSISTANT else ""
+        return {**block, "text": said} if said else None
+    return next(
+        (one for one in records.blocks(original) if (one.get("type"), records.call_id(one)) == (kind, call)), None
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TrimmedSession:
+    """What one scan tells; ``trimmed`` are the records of the live chain that lack contents.
+
+    Where the running client was trimmed in place the chain is what it would be without that: ``undone`` times, which
+    brings ``back`` so many characters, and makes of the context ``whole_tokens`` (0 where nothing is undone).
+    ``earlier`` are those before the compaction.
+    """
+
+    session: SessionFile
+    transcript: Transcript
+    pieces: Pieces
+    survey: WriteScan
+    context: ContextUse
+    scale: Scale
+    trimmed: tuple[Node, ...]
+    undone: int = 0
+    back: int = 0
+    whole_tokens: int = 0
+    earlier: int = 0
+
+    @property
+    def nothing(self) -> NothingToTrim:
+        """What is said where nothing can come back."""
+        if not self.earlier:
+            return NothingToTrim("Nothing in this session is trimmed")
+        fork = f"resume-hooks fork {self.session.session_id[:SHORT]} --before-compaction"
+        return NothingToTrim(
+            "What was trimmed here lies before the last compaction, and is not sent any more",
+            f"A fork from before it can be untrimmed: {fork}",
+        )
+
+
+def read_trimmed(session: SessionFile) -> TrimmedSession:
+    """Scan a session for what is trimmed in it."""
+    pieces, survey, marked = Pieces(), WriteScan(), _Marked()
+    transcript = scan(session.path, observers=(pieces, survey, marked))
+    live, window = transcript.chain, window_of(session.session_id, Where())
+    context, scale = weigh(session.path, live, pieces, window)
+    before, since, undone = _untrimmed(transcript)
+    chain = [*before, *since]
+    trimmed = tuple(node for node in chain if node.number in marked.numbers)
+    if not undone:
+        floor = live[0].number if live and live[0].boundary else 0
+        earlier = sum(number < floor for number in marked.numbers)
+        return TrimmedSession(session, transcript, pieces, survey, context, scale, trimmed, earlier=earlier)
+    # Counts that the client wrote since are of what the trim left.
+    counted, scale = weigh(session.path, before, pieces, window)
+    added = sum(node.characters for node in since)
+    return TrimmedSession(
+        session, transcript.ending(chain), pieces, survey, context, scale, trimmed, undone,
+        back=added + sum(node.characters for node in before) - sum(node.characters for node in live),
+        whole_tokens=counted.tokens + round(added / scale.ratio),
+    )  # fmt: skip
+
+
+def _untrimmed(transcript: Transcript) -> tuple[list[Node], list[Node], int]:
+    """What stood before the trims of the running client, what was said since, and how many these were."""
+    chain: list[Node] = transcript.chain
+    later: list[Node] = []
+    undone = 0
+    said = [node for node in transcript.nodes if node.spoken and not node.sidechain]
+    while chain and chain[0].boundary and any(node.copied for node in chain):
+        number = chain[0].number
+        before = next((node for node in reversed(said) if node.number < number), None)
+        if before is None:
+            break
+        since = (node for node in chain[1:] if not node.copied)
+        own = dropwhile(lambda node: not (node.prompt or node.kind == ASSISTANT), since)
+        chain, later, undone = chain_to(transcript.nodes, before), [*own, *later], undone + 1
+    return chain, later, undone
+
+
+class _Marked:
+    """An observer of ``transcript.scan``: the numbers of records that lack contents by their own words."""
+
+    def __init__(self) -> None:
+        self.numbers: set[int] = set()
+
+    def __call__(self, line: Line, record: Record, node: Node | None) -> None:
+        if node is None or not any(word in line.raw for word in _WORDS):
+            return
+        if is_marked(record) or origins_in(record) or lacking(record):
+            self.numbers.add(node.number)
+
 
 KIND: Final = "untrim"
 
@@ -118,6 +279,9 @@ def plan(
     whole = len(restored) == len(reading.trimmed)
     before, after = _sizes(reading, restored, whole=whole)
     own = {piece.digest for piece in reading.pieces.found if piece.kind == THINKING}
+    edits: dict[int, Edit] = {row.node.number: row.edit for row in restored}
+    if whole and (legend := opening_with(f"\n{LEGEND}", transcript.chain, transcript)) is not None:
+        edits.setdefault(legend.number, _without_legend)  # nothing explains placeholders any more
     body = chain_rewrite(
         child,
         transcript,
@@ -126,11 +290,12 @@ def plan(
             ChildSize(after.tokens, round(reading.scale.ratio, 2), tokens.window_shown(session.path, before.tokens))
         ),
         lineage=child.block if whole else f"{child.block}\n{LEGEND}",
-        edits=_edits(transcript, restored, whole=whole),
+        edits=edits,
         books=books_of(transcript, reading.survey, ends, child.session_id),
         shrunk=True,
         thoughts=frozenset(own.union(*(row.thoughts for row in restored))),
     )
+    edited = ((row.node, body.edited(row.node, transcript.read(row.node))) for row in restored)
     return UntrimPlan(
         draft=child,
         body=body,
@@ -141,14 +306,12 @@ def plan(
         trimmed=len(reading.trimmed),
         after=after,
         characters=reading.back + sum(row.characters for row in restored),
-        digests=_digests(body, transcript, restored),
+        digests={node.uuid: _digest(record) for node, record in edited if record is not None},
         undone=reading.undone,
     )
 
 
 class _ContentsSeen:
-    """A watcher: whether the records of these uuids have contents of these digests."""
-
     def __init__(self, wanted: Mapping[str, bytes]) -> None:
         self._wanted = wanted
         self._found: dict[str, bytes] = {}
@@ -159,14 +322,6 @@ class _ContentsSeen:
 
     def checks(self) -> list[Check]:
         return [Check("restored contents equal the originals", self._found == self._wanted)]
-
-
-def _edits(transcript: Transcript, restored: Sequence[Restoration], *, whole: bool) -> dict[int, Edit]:
-    """What comes back, by record; where the session is ``whole`` again, nothing explains placeholders any more."""
-    edits: dict[int, Edit] = {row.node.number: row.edit for row in restored}
-    if whole and (legend := _legend_of(transcript)) is not None:
-        edits.setdefault(legend.number, _without_legend)
-    return edits
 
 
 def wanted_of(reading: TrimmedSession, numbers: Collection[int] | None) -> tuple[Node, ...]:
@@ -232,11 +387,6 @@ def _weighed(node: Node, entry: RecordLine, edit: Edit, whole: Record, scale: Sc
     return Restoration(node, entry, edit, characters, weight, thoughts)
 
 
-def _digests(body: ChainRewrite, transcript: Transcript, restored: Sequence[Restoration]) -> dict[str, bytes]:
-    edited = ((row.node, body.edited(row.node, transcript.read(row.node))) for row in restored)
-    return {node.uuid: _digest(record) for node, record in edited if record is not None}
-
-
 def _digest(record: Record) -> bytes:
     held = {key: record[key] for key in CONTENTS[1:] if key in record}
     return hashlib.sha256(encode({"content": message(record).get("content"), **held})).digest()
@@ -264,15 +414,6 @@ def _counted_before_trim(reading: TrimmedSession) -> bool:
     trimmed = max((at for at in instants if at is not None), default=None)
     counted = max((node.time_ms or 0 for node in reading.transcript.chain if node.context_tokens), default=0)
     return trimmed is not None and counted < trimmed
-
-
-def _legend_of(transcript: Transcript) -> Node | None:
-    """The record that explains placeholders to the model: the lineage of a trimmed child."""
-    for node in transcript.chain[:OPENING_REACH]:
-        content = message(transcript.read(node)).get("content") if node.meta or node.summary else None
-        if isinstance(content, str) and content.startswith(OPENING) and f"\n{LEGEND}" in content:
-            return node
-    return None
 
 
 def _without_legend(record: Record) -> Record:

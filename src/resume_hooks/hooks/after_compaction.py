@@ -18,11 +18,8 @@ from resume_hooks.sessions import lineage_block, session_files
 from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.transcripts.head_tail import HeadTail
 
-LIMIT = 2.0
-"""Seconds; the client waits."""
-
-MOST = 3_900
-"""Characters of all of it."""
+LIMIT = 2.0  # seconds; the client waits
+MOST = 3_900  # characters of all of it
 
 MOST_LINEAGE = 1_900
 NEAR = 12_000_000
@@ -76,10 +73,9 @@ def _block(rows: Sequence[Ancestor], path: str) -> str:
 
 
 def _without(digest: Digest, sections: Sequence[str], sessions: set[str]) -> Digest:
-    """The sections that are given back, without the entries out of some ``sessions``."""
-    return Digest({name: tuple(e for e in digest.of(name) if _session_of(e) not in sessions) for name in sections})
+    """The sections that are given back, without the entries out of some ``sessions`` and of their sub-agents."""
 
+    def stays(entry: DigestEntry) -> bool:
+        return entry.ref.partition(":")[0].partition("/")[0] not in sessions
 
-def _session_of(entry: DigestEntry) -> str:
-    """The session that an entry is out of, also where a sub-agent of it did what it tells."""
-    return entry.ref.partition(":")[0].partition("/")[0]
+    return Digest({name: tuple(filter(stays, digest.of(name))) for name in sections})

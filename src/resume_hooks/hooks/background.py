@@ -24,14 +24,9 @@ from resume_hooks.storage.state_file import process_runs
 from resume_hooks.system.processes import client_pid
 
 MAX_INPUT = 1024 * 1024
-LIMIT = 20.0
-"""Seconds after which nothing more is begun."""
-
-HEADLESS_LIMIT = 4.0
-"""The same for a headless run, which may sweep 5 seconds after its start."""
-
-AGAIN = 60 * 60
-"""Seconds after which what could not be done is tried again."""
+LIMIT = 20.0  # seconds after which nothing more is begun
+HEADLESS_LIMIT = 4.0  # the same for a headless run, which may sweep 5 seconds after its start
+AGAIN = 60 * 60  # seconds after which what could not be done is tried again
 
 INDEX_LIMIT = 240.0
 """Seconds after which no more is read into the search index; the client ends the hook after 300."""

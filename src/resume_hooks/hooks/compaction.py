@@ -29,8 +29,7 @@ from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records
 
-LIMIT = 10.0
-"""Seconds that deciding may take: the client waits, and nobody's prompt."""
+LIMIT = 10.0  # seconds that deciding may take: the client waits, and nobody's prompt
 
 SETTING = "compaction"
 TRIM, HANDOFF, CLIENT = "trim", "handoff", "client"
@@ -39,26 +38,16 @@ TRIM, HANDOFF, CLIENT = "trim", "handoff", "client"
 PAUSES = (0.2, 0.4)
 """Seconds after which the file is read again: the client may not have written yet what it shows."""
 
-HERE = "here"
-"""The word behind ``/trim`` that asks for it in place."""
+HERE = "here"  # the word behind ``/trim`` that asks for it in place
 
 AUTO, LINE = "auto", "line"
 """What is compacted for when nobody asked: the client says that it is full, or the module that the line was passed."""
 
-REST = 5
-"""Turns that have to be typed after a compaction before the line counts again."""
-
-SHRUNK = 0.5
-"""The part of the context, or of the line, that is aimed at when nobody asked."""
-
-FITS = 0.8
-"""The part of it that an answer may take at most: more, and the client would soon compact again."""
-
-DIGEST = 9_000
-"""Characters of the digest and the lineage where only the last turns stay with them."""
-
-ASKED = "asked-compaction.json"
-"""The note that the user was asked what is to happen when a session is full."""
+REST = 5  # turns that have to be typed after a compaction before the line counts again
+SHRUNK = 0.5  # the part of the context, or of the line, that is aimed at when nobody asked
+FITS = 0.8  # the part of it that an answer may take at most: more, and the client would soon compact again
+DIGEST = 9_000  # characters of the digest and the lineage where only the last turns stay with them
+ASKED = "asked-compaction.json"  # the note that the user was asked what is to happen when a session is full
 
 DONE = "The session was full, and was made smaller here (compaction {chosen}). "
 LEFT = "Compaction {chosen} would have left too much, so Claude Code makes its own summary."
@@ -77,8 +66,7 @@ ANSWERS = {
 """What answers that, and the value of the setting."""
 
 TITLE = "(trimmed in place by resume-hooks; no model is asked)"
-AT_LINE = "({chosen} of resume-hooks; no model is asked)"
-"""What stands behind the client's own ``/compact``."""
+AT_LINE = "({chosen} of resume-hooks; no model is asked)"  # both stand behind the client's own ``/compact``
 
 
 def begin(text: str) -> dict[str, Any]:
@@ -103,7 +91,6 @@ def answer(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _asked(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
-    """What the client is to hold where a person asked for a trim."""
     with time_limit(typed(f"trim {session.session_id}"), LIMIT):
         scanned = plan.read(session)
         options = parse(reply.field(event, "options"))
@@ -184,8 +171,10 @@ def _smaller(session: SessionFile, event: dict[str, Any], where: Where, way: str
         return {}
     with time_limit(seconds=LIMIT - (time.monotonic() - started)):
         scanned, shown = plan.read(session), _shown(event)
-        if most:
-            _require_rest(scanned)
+        chain = scanned.transcript.chain
+        if most and chain[0].boundary and sum(node.prompt and not node.copied for node in chain) < REST:
+            # A client that started anew knows of none.
+            raise NothingToTrim(f"Fewer than {REST} turns since the last time")
         aim = round(min(scanned.context.tokens, most or scanned.context.tokens) * SHRUNK)
         reach = _reach(scanned, shown, aim if way == HANDOFF else 0, is_between=bool(most))
         decided = in_client.plan(scanned, shown, parse(f"--target-tokens {aim}"), where, reach)
@@ -194,13 +183,6 @@ def _smaller(session: SessionFile, event: dict[str, Any], where: Where, way: str
     if after > scanned.context.tokens * FITS or scanned.context._replace(tokens=after).compacts_at_once:
         return {}
     return _given(session.session_id, decided, after, facts)
-
-
-def _require_rest(scanned: SessionScan) -> None:
-    """NothingToTrim where fewer turns were typed since the last compaction: a client that started anew knows none."""
-    chain = scanned.transcript.chain
-    if chain[0].boundary and sum(node.prompt and not node.copied for node in chain) < REST:
-        raise NothingToTrim(f"Fewer than {REST} turns since the last time")
 
 
 def _reach(scanned: SessionScan, shown: Sequence[ShownMessage], aim: int, *, is_between: bool) -> Reach:
@@ -222,7 +204,6 @@ def _reach(scanned: SessionScan, shown: Sequence[ShownMessage], aim: int, *, is_
 
 
 def _tokens(scanned: SessionScan, shown: Sequence[ShownMessage]) -> float:
-    """About what messages come to."""
     handles = {one.handle for one in shown}
     return sum(node.characters for node in scanned.transcript.chain if node.uuid in handles) / scanned.scale.ratio
 

@@ -12,11 +12,8 @@ from typing import Any, NamedTuple
 from resume_hooks.hooks import hook_state
 from resume_hooks.paths import is_session_id
 
-OPEN = 600
-"""Seconds for which a question can be answered."""
-
-SKEW = 5
-"""Seconds that a clock may step back without a question counting as one from the future."""
+OPEN = 600  # seconds for which a question can be answered
+SKEW = 5  # seconds that a clock may step back without a question counting as one from the future
 
 TRIM = "trim"
 

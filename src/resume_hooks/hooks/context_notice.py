@@ -23,11 +23,8 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import positive
 from resume_hooks.transcripts.tokens import ContextUse
 
-NEVER = 10**9
-"""Tokens that no context has; longer numbers the shell does not compare."""
-
-KEPT = 100 * 86_400
-"""Seconds after which a note goes; clients remove the sessions themselves after thirty days."""
+NEVER = 10**9  # tokens that no context has; longer numbers the shell does not compare
+KEPT = 100 * 86_400  # seconds after which a note goes; clients remove the sessions themselves after thirty days
 
 
 def main() -> None:
@@ -57,7 +54,7 @@ def notice(session_id: str, path: str) -> str:
     """The line to show of a session, ``""`` where none is due. OSError where no note can be kept: no line then."""
     name = f"{NOTES}{session_id}.json"
     note = hook_state.find(name)
-    told = _whole(note.get("told"))
+    told = positive(note.get("told"))
     hook_state.sweep(NOTES, KEPT)
     # First of all: a turn's end never waits again for a session that takes too long to read.
     hook_state.keep(name, note | {"look": NEVER, "told": told})
@@ -95,7 +92,6 @@ def band(session_id: str, path: str | None, used: int) -> dict[str, Any]:
 
 
 def _ways(path: str | None) -> str:
-    """What a trim would free, where it would."""
     from resume_hooks.derive.compare import WORTH, freed_by_trim  # once in a session
 
     freed = freed_by_trim(path, Where()) if path else 0
@@ -105,11 +101,11 @@ def _ways(path: str | None) -> str:
 def _line(path: str, context: ContextUse) -> str:
     """What is said. The advice reads the live part; it is worth that only once."""
     from resume_hooks.derive.compare import advise
-    from resume_hooks.hooks.resume_card import NAMES, command_of  # nothing to most turns' ends
+    from resume_hooks.hooks.resume_card import NAMES  # nothing to most turns' ends
 
     advice = advise(path, Where())
     full = f"resume-hooks: {context.percent} % of the context is used"
-    return f"{full}; {NAMES[advice.strategy]} fits best: {command_of(advice)}"
+    return f"{full}; {NAMES[advice.strategy]} fits best: /resume-hooks:{advice.strategy}"
 
 
 def _room(window: int, most: int) -> int:
@@ -118,9 +114,4 @@ def _room(window: int, most: int) -> int:
 
 
 def _limit(room: int, percent: int) -> int:
-    """Tokens from which on it is full enough."""
     return -(-room * percent // 100)
-
-
-def _whole(value: object) -> int:
-    return value if isinstance(value, int) and value is not True and value > 0 else 0

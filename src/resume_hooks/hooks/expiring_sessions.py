@@ -1,4 +1,4 @@
-"""What a session's start does about sessions near their end: it keeps them before the client deletes them.
+"""Sessions near their end: a start keeps them before the client deletes them, once it was asked whether it shall.
 
 The shell asks only when it is time, by a stamp a project that is left here: ``due-<project folder>.json``. What does
 not fit into the start is done by ``later``, the hook that nobody waits for, or at the next start.
@@ -11,14 +11,19 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from resume_hooks import settings
+from resume_hooks.archive.retention import expiring, pending
 from resume_hooks.archive.retention.expiring import Slice, archive_expiring
 from resume_hooks.archive.vault import permission
 from resume_hooks.hooks import hook_state, reply
 from resume_hooks.paths import Where, private_folder
 from resume_hooks.sessions.archived.layout import vault
+from resume_hooks.sessions.held_links import apart
+from resume_hooks.storage.stored_settings import store
+from resume_hooks.system.claude_settings import kept_days
+from resume_hooks.system.invocation import typed
 
-LIMIT = 0.03
-"""Seconds that a start spends on keeping, the last session begun aside; the client waits."""
+LIMIT = 0.03  # seconds that a start spends on keeping, the last session begun aside; the client waits
 
 OWN, ALL = "due", "later"
 """What the names of stamps begin with: for what a start waits for, and for all that this client may delete."""
@@ -79,3 +84,46 @@ class _Watch:
     def __call__(self) -> bool:
         self._until = self._until or time.monotonic() + self._seconds
         return time.monotonic() > self._until
+
+
+COPYING = 100  # seconds that are spent on the first copies; the module waits for 170
+
+QUESTION = (
+    "Claude Code deletes {age} sessions. Shall resume-hooks archive them, and those that you handed off, "
+    "trimmed or forked, up to {room}, in a private folder?"
+)
+ANSWERS = {
+    "Archive them": "vault on",
+    "Archive none": "vault off",
+    f"Later: after {permission.PATIENCE_DAYS} days they are archived": "later",
+}
+"""What answers it, and the word that says it; the module takes the last one for no answer, and tells nobody."""
+
+OVERTAKEN = "overtaken"  # what is said where the user has typed something before the question could be shown
+
+
+def vault_answer(event: dict[str, Any], where: Where) -> dict[str, Any]:
+    """The question, or what came of its answer; ``{}`` where there is none. ResumeHooksError, OSError."""
+    word = reply.field(event, "args")
+    if word.startswith("vault "):
+        if permission.is_open(where):  # it was not answered in another window meanwhile
+            store("vault", word.split()[1], where)
+            permission.settle(where)
+        value = settings.load(where)["vault"].value
+        other = "off" if value != "off" else "on"
+        what = "What Claude Code deletes" if value != "off" else "Nothing"
+        said = f"{what} is archived (vault {value}). To change it, in a shell: {typed(f'config vault {other}')}"
+        until = time.monotonic() + COPYING
+        done = archived(event, lambda: time.monotonic() > until, waiting=False)
+        return {"text": f"{said} · archived {done.kept:,} that go soon" if done and done.kept else said}
+    if word == OVERTAKEN:
+        permission.put_off(where)
+    if word or not permission.is_open(where):
+        return {}
+    folder = started_in(event)
+    has_to_copy = pending.pending_ids(where) or any(apart(where)) or expiring.outlook(folder, where).unkept
+    if not has_to_copy or not permission.asks(where):
+        return {}
+    days = kept_days(folder, where)
+    words = {"age": "old" if days is None else f"{days} days old", "room": settings.VAULT.replace("G", " GB")}
+    return {"ask": QUESTION.format(**words), "choices": list(map(list, ANSWERS.items())), "wait": "archiving"}

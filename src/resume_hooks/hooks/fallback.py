@@ -16,8 +16,8 @@ import time
 from typing import Any, Dict, Optional
 
 from resume_hooks.hooks import reply
-from resume_hooks.hooks.hosts import host_of
 from resume_hooks.hooks.plain_cards import help_card, pasted_card, session_card
+from resume_hooks.hooks.reply import host_of
 from resume_hooks.hooks.triggers import BARE, UNASKED, Trigger, of_command, recognise
 from resume_hooks.paths import is_session_id, read_object
 from resume_hooks.system.clipboard import NOT_COPIED, copy
@@ -70,7 +70,8 @@ def engine_state() -> str:
     if state.get("state") == "failed":
         error = state.get("error") or "see install.log in the data folder of the plugin"
         return f"The engine's installation failed: {error}."
-    if venv_is_marked():
+    venv = _venv()
+    if venv and state.get("state") == "ready" and os.path.isdir(venv) and not os.path.lexists(os.path.join(venv, LOCK)):
         return f"The engine's packages no longer load; they are installed anew {_BEGUN}"
     return f"The engine is not installed yet; its packages are installed {_BEGUN}"
 
@@ -84,19 +85,13 @@ def _what_next() -> str:
 
 
 def _state_and_remedy() -> str:
-    """The engine's state and, where its installation failed, what installs it now."""
     failed = _installer_state().get("state") == "failed"
     return f"{engine_state()}\n{_installing()}" if failed else engine_state()
 
 
 def _installing() -> str:
-    return f"To install it now, in a shell:\n  {install_command()}"
-
-
-def install_command() -> str:
-    """The shell command that installs the engine in the foreground."""
     engine = os.path.join(os.environ.get("CLAUDE_PLUGIN_ROOT") or _ROOT, "hooks", "engine")
-    return f"sh {shlex.quote(engine)} --install"
+    return f"To install it now, in a shell:\n  sh {shlex.quote(engine)} --install"
 
 
 def _installer_state() -> Dict[str, Any]:
@@ -117,14 +112,6 @@ def mark_venv() -> None:
     if venv and os.path.realpath(sys.prefix) == os.path.realpath(venv):
         with contextlib.suppress(OSError):
             os.unlink(os.path.join(venv, LOCK))
-
-
-def venv_is_marked() -> bool:
-    """Whether the plugin's own venv was built, and does not count as whole any more."""
-    venv = _venv()
-    if venv is None or read_object(os.path.join(os.path.dirname(venv), "install.json")).get("state") != "ready":
-        return False
-    return os.path.isdir(venv) and not os.path.lexists(os.path.join(venv, LOCK))
 
 
 def _venv() -> Optional[str]:

@@ -24,8 +24,7 @@ STATUS = "400"
 """What every error has that the module asks about; all else is what a label stands for, or what was typed instead."""
 
 FRESH = "opens a fresh session, which holds nothing of what is refused."
-ROW = 100
-"""Characters of what is said of one finding."""
+ROW = 100  # characters of what is said of one finding
 
 
 def answer(request: Request) -> TriggerAnswer:
@@ -59,17 +58,11 @@ def _question(decided: RepairPlan, found: list[Defect]) -> str:
     first = found[0]
     wrong = f"{first.message[:1].lower()}{first.message[1:]} (record {first.record})"
     lost = f"Not kept: {_shown([*decided.lost])}" if decided.lost else "Everything else is kept"
-    return "\n".join(
-        [
-            f"The API refuses this session: {_shown([wrong, *found[1:]])}.",
-            f"A repaired copy: {receipt(decided).sizes}.",
-            f"{lost}.",
-        ]
-    )
+    refused = f"The API refuses this session: {_shown([wrong, *found[1:]])}."
+    return f"{refused}\nA repaired copy: {receipt(decided).sizes}.\n{lost}."
 
 
 def _shown(rows: Sequence[object]) -> str:
-    """The first of several rows, and how many more there are."""
     more = f", and {len(rows) - 1:,} more" if rows[1:] else ""
     return f"{one_line(str(rows[0]), ROW)}{more}"
 

@@ -11,7 +11,7 @@ from resume_hooks.derive import agents
 from resume_hooks.derive.child.existing import existing_child, one_at_a_time
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.fresh_child import DIGEST_LINE, Contents, FilesBeside, RolloverPlan, file_writer, opening_of
+from resume_hooks.derive.fresh_child import DIGEST_LINE, Contents, file_writer, opening_of
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks import pending_handoff, reply
 from resume_hooks.hooks.child_cards import child_card
@@ -20,7 +20,7 @@ from resume_hooks.hooks.plain_cards import ROW
 from resume_hooks.hooks.request import Request, TriggerAnswer, refuse_option, time_limit
 from resume_hooks.reading.digest.as_text import opening as digest_opening
 from resume_hooks.reading.digest.build import digest_of
-from resume_hooks.reading.digest.entries import digest_at, knowledge
+from resume_hooks.reading.digest.entries import Digest, digest_at, knowledge
 from resume_hooks.sessions.opening_layout import short_opening, task_step
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.system.clipboard import Copied
@@ -31,14 +31,9 @@ from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
 BY_CLEAR = "or type /clear: the new session starts with this digest, too"
 """The fact of a child that waits for ``/clear``."""
 
-ANEW = "--new-task"
-"""Typed before what is a new task, and no next step of the old one."""
-
-LEAST = 600
-"""Characters that a digest needs to be worth more than the front of the longer one."""
-
-OPENING_LINE = 1
-"""The line of a child that holds its opening: after the metadata."""
+ANEW = "--new-task"  # typed before what is a new task, and no next step of the old one
+LEAST = 600  # characters that a digest needs to be worth more than the front of the longer one
+OPENING_LINE = 1  # the line of a child that holds its opening: after the metadata
 
 COUNTED = {"constraints": "constraint", "changed": "file", "commands": "command", "decisions": "decision"}
 """What a card counts of a digest, each with its noun."""
@@ -65,12 +60,16 @@ def answer(request: Request) -> TriggerAnswer:
             if standing is not None:
                 return _answer_of(standing, request)
             digest = digest_of(parent, where)
-            contents = Contents(knowledge(digest), new_task=True) if anew else Contents(digest)
+            digest = knowledge(digest) if anew else digest
+            contents = Contents(digest, new_task=anew)
             plan = agents.fresh(parent, where, kind="handoff", next_step=step, contents=contents)
             write_files = file_writer(plan, where)
         # Outside the limit: writing a few kilobytes is never cut in two, so there is a whole child or none.
         receipt = write(plan, where)
-    return _answer_of(receipt, request, [*_digest_lines(plan), *_files(write_files(receipt))])
+    files = write_files(receipt)
+    written = [*files.documents, *filter(None, [files.ledger])]
+    notes = [*(f"written: {path}" for path in written), *(f"note: {warning}" for warning in files.warnings)]
+    return _answer_of(receipt, request, [_digest_line(digest), *notes])
 
 
 def _answer_of(receipt: Receipt, request: Request, facts: Sequence[str] = ()) -> TriggerAnswer:
@@ -91,20 +90,10 @@ def handoff_card(receipt: Receipt, copied: Copied, next_step: str, facts: Sequen
     return child_card(done, receipt, copied, [*step, *facts], slash=slash)
 
 
-def _digest_lines(plan: RolloverPlan) -> list[str]:
-    """What the digest of a fresh child holds; nothing without one."""
-    digest = plan.contents.digest
-    if digest is None:
-        return []
+def _digest_line(digest: Digest) -> str:
     counts = {name: len(digest.of(name)) + digest.omitted.get(name, 0) for name in COUNTED}
     listed = ", ".join(counted(count, COUNTED[name]) for name, count in counts.items() if count)
-    return [f"digest: {listed or 'your prompts'}"]
-
-
-def _files(files: FilesBeside) -> list[str]:
-    """What was written into the project, where the user asked for that, in lines for the card."""
-    written = [*files.documents, *filter(None, [files.ledger])]
-    return [*(f"written: {path}" for path in written), *(f"note: {warning}" for warning in files.warnings)]
+    return f"digest: {listed or 'your prompts'}"
 
 
 def offer_clear(receipt: Receipt) -> bool:

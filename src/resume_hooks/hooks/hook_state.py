@@ -17,14 +17,9 @@ from resume_hooks.paths import Where, is_private, open_regular
 from resume_hooks.storage import state_file
 
 VERSION = 1
-KEPT = 86_400
-"""Seconds after which notes that nobody took are swept."""
-
-MAKING = 30
-"""Seconds after which nobody is still at work on what a note asks for: its hook was ended."""
-
-WAIT = 1.0
-"""Seconds that a prompt waits for another one that is at the same work."""
+KEPT = 86_400  # seconds after which notes that nobody took are swept
+MAKING = 30  # seconds after which nobody is still at work on what a note asks for: its hook was ended
+WAIT = 1.0  # seconds that a prompt waits for another one that is at the same work
 
 PAUSE = 0.02
 MAX_BYTES = 64 * 1024

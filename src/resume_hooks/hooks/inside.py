@@ -25,35 +25,45 @@ from resume_hooks.system.invocation import typed
 from resume_hooks.system.processes import is_asked_by_client
 from resume_hooks.system.text import plain, plain_line
 
-PANE = "pane"
-"""What the module asks with while the pane of /search and /sessions is open."""
-
-PANED = {"search", "sessions"}
-"""What opens it; words of /sessions are searched, too."""
-
-BAND = "band"
-"""What it asks with once a session is large enough to be looked at."""
+PANE = "pane"  # what the module asks with while the pane of /search and /sessions is open
+PANED = {"search", "sessions"}  # what opens it; words of /sessions are searched, too
+BAND = "band"  # what it asks with once a session is large enough to be looked at
 
 MOVED = "moved"
 """What it asks with at a start in a repository's folder without sessions, or where the vault has a question."""
 
-LEFT = "left"
-"""What it asks with once Esc ended what was waited for, and which command that was."""
+LEFT = "left"  # what it asks with once Esc ended what was waited for, and which command that was
 
 OFFER, TOOL = "offer", "tool"
 """What it asks with at a client's start, for the tools that the model may have, and when the model calls ours."""
 
-PLAN, FULL = "plan", "compaction"
-"""What it asks with when the client compacts, and as the context fills."""
+PLAN, FULL = "plan", "compaction"  # what it asks with when the client compacts, and as the context fills
 
 VERBS = ROWS.keys() | {PANE, BAND, OFFER, TOOL, FULL, MOVED, LEFT}
 
 
 CHOICES = {
+    "handoff": (("Hand off", "yes"), ("Not now", "no")),
     "trim": (("Open the trimmed copy", "yes"), ("Trim here, in place", HERE), ("Not now", "cancel")),
     UNASKED: (("Open the repaired copy", "yes"), ("Not now", "cancel")),
 }
 """What answers a verb's question, and the word that says it; the last one is also what no answer means."""
+
+MOST_STEP = 400  # characters of a next step that the model asks for: all of it has to stand in the question
+
+HANDOFF_TOOL = {
+    "name": "handoff",
+    "description": "Ask the user to go on in a fresh session that knows this one by a digest: where they want that, or"
+    " where the context is nearly full and a piece of work is done. They confirm it; then end your turn.",
+    "inputSchema": {
+        "type": "object",
+        "properties": {
+            "next_step": {"type": "string", "maxLength": MOST_STEP, "description": "What to do next, in one sentence."}
+        },
+    },
+}
+"""A tool by which the model asks for a handoff. The person confirms it with all that it says before them: what is shown
+in the question is, letter for letter, what stands in the box of the fresh session, and is never sent by itself."""
 
 CARD = {
     "hotkey": "t",
@@ -135,7 +145,11 @@ def _told(given: TriggerAnswer, trigger: Trigger, event: dict[str, Any], *, on_s
     if not (on_screen and given.opens):
         shown = given.card(NOT_COPIED) if trigger.sign == BARE else prompt.copied_card(given)
         return _text(shown) if shown else {}
-    fill = _step(trigger.text) if trigger.verb == "handoff" else ""
+    fill = ""
+    if trigger.verb == "handoff":
+        from resume_hooks.hooks.handoff import step_of  # nothing to the other commands
+
+        fill = step_of(trigger.text)[0]
     return {
         "open": given.opens,
         "by_hand": plain(given.card(NOT_COPIED)),
@@ -145,14 +159,7 @@ def _told(given: TriggerAnswer, trigger: Trigger, event: dict[str, Any], *, on_s
     }
 
 
-def _step(text: str) -> str:
-    from resume_hooks.hooks.handoff import step_of  # nothing to the other commands
-
-    return step_of(text)[0]
-
-
 def _pane(event: dict[str, Any]) -> dict[str, Any]:
-    """What the pane shows next, or what one of its keys does."""
     from resume_hooks.hooks.session_list import pane  # nothing to the other commands
 
     session_id, where = reply.field(event, "session_id"), Where()
@@ -171,17 +178,32 @@ def _band(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _offer(_: dict[str, Any]) -> dict[str, Any]:
-    """The tools that the model may have."""
-    from resume_hooks.hooks import handoff_tool  # nothing to the commands
-
-    return handoff_tool.offered()
+    return {"tools": [HANDOFF_TOOL]} if _has_tool() else {}
 
 
 def _tool(event: dict[str, Any]) -> dict[str, Any]:
-    """The model calls one."""
-    from resume_hooks.hooks import handoff_tool  # nothing to the commands
+    """The question for the person; once they ``said`` something, what the model is told, with ``step`` after a yes."""
+    step, said = plain_line(reply.field(event, "args")).strip(), reply.field(event, "said")
+    if not _has_tool():
+        return {"text": "The user has switched this off."}
+    if reply.field(event, "agent_id"):
+        return {"text": "Only the main conversation can be handed off."}
+    if len(step) > MOST_STEP:
+        return {"text": f"next_step has {len(step):,} characters: the user can be shown {MOST_STEP}."}
+    if said == CHOICES["handoff"][0][1]:
+        return {"text": "The user agreed. End your turn now; the fresh session then opens.", "step": step}
+    if said:
+        words = "" if said == CHOICES["handoff"][-1][1] else f" Their words: {said}"
+        return {"text": f"The user said no: go on here, and ask again only if they want it.{words}"}
+    shown = f"Its next step, which would wait in the box: {step}" if step else "It names no next step."
+    return {
+        "ask": f"The model asks to go on in a fresh session. {shown}",
+        "choices": [list(choice) for choice in CHOICES["handoff"]],
+    }
 
-    return handoff_tool.asked(event)
+
+def _has_tool() -> bool:
+    return settings.is_on("handoff_tool") and not prompt.is_off("handoff")
 
 
 def _moved(event: dict[str, Any]) -> dict[str, Any]:
@@ -189,14 +211,13 @@ def _moved(event: dict[str, Any]) -> dict[str, Any]:
 
     The question ``of a new folder``: given what the module asks; what comes back is its answer, ``{}`` for none.
     """
-    from resume_hooks.hooks import vault_question  # nothing to the commands
+    from resume_hooks.hooks import expiring_sessions  # nothing to the commands
 
     said = (answer(event) for answer in answers("of a new folder"))
-    return next(filter(None, said), None) or vault_question.answer(event, Where())
+    return next(filter(None, said), None) or expiring_sessions.vault_answer(event, Where())
 
 
 def _left(event: dict[str, Any]) -> dict[str, Any]:
-    """What stands of the command that Esc ended."""
     from resume_hooks.hooks import rollover  # nothing to the other commands
 
     ended = of_command(reply.field(event, "args"), "")
@@ -216,7 +237,6 @@ def _text(text: str) -> dict[str, Any]:
 
 
 def _nothing(_: str) -> dict[str, Any]:
-    """What is told where nobody asked."""
     return {}
 
 

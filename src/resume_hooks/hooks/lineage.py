@@ -11,8 +11,7 @@ from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.system.invocation import typed
 
-MOST = 4
-"""Sessions that a card of ten rows has room for."""
+MOST = 4  # sessions that a card of ten rows has room for
 
 
 def answer(request: Request) -> TriggerAnswer:

@@ -18,19 +18,13 @@ from resume_hooks.hooks.hook_state import is_instant
 from resume_hooks.paths import canonical, is_session_file, is_session_id, open_regular, session_id_of
 from resume_hooks.system.processes import started
 
-MOST = 3_800
-"""Characters of an opening that waits."""
-
-FRESH = 3_600
-"""Seconds for which a handoff is worth a word to whoever starts in its folder."""
-
-SKEW = 5
-"""Seconds that a clock may step back without a handoff counting as one from the future."""
+MOST = 3_800  # characters of an opening that waits
+FRESH = 3_600  # seconds for which a handoff is worth a word to whoever starts in its folder
+SKEW = 5  # seconds that a clock may step back without a handoff counting as one from the future
 
 _TEXTS = ("started", "parent_id", "child_id", "child_file", "opening")
 _WHOLE = ("pid", "child_size")
-TAIL = 262_144
-"""Bytes at the end of a session in which its last answers are looked for."""
+TAIL = 262_144  # bytes at the end of a session in which its last answers are looked for
 
 _PREFIX = "handoff-"
 _TOLD = ".told"

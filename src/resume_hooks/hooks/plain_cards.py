@@ -5,11 +5,8 @@ from __future__ import annotations
 from resume_hooks.hooks.triggers import BARE, ROWS, TYPED, Trigger
 from resume_hooks.system.clipboard import Copied
 
-COLUMNS = 80
-"""What a card is written for."""
-
-ROW = 68
-"""Columns that a title may fill in a card."""
+COLUMNS = 80  # what a card is written for
+ROW = 68  # columns that a title may fill in a card
 
 
 HELP = """\
@@ -35,8 +32,7 @@ def help_card(command: str, trigger: Trigger) -> str:
 
 NOTHING = "Nothing was changed."
 
-LITTLE = 20
-"""Per cent of a window below which no way to make a session smaller is worth a word."""
+LITTLE = 20  # per cent of a window below which no way to make a session smaller is worth a word
 
 
 def usage_card(trigger: Trigger) -> str:
@@ -66,16 +62,12 @@ def pasted_card(text: str, *, busy: bool = False) -> str:
 
 def session_card(session_id: str, copied: Copied, trigger: Trigger) -> str:
     """``>session``, and ``>resume`` where there is no more to say: the id, and whether it was copied."""
-    return f"resume-hooks · {copied.sentence('session id')}\n  {session_id}{offer(trigger)}\n\n{id_line(copied)}"
+    lines = {"copied": "ID copied.", "sent": "Sent to the clipboard; it is above, too."}
+    last = lines.get(copied.how, "Not copied: the id is above.")
+    return f"resume-hooks · {copied.sentence('session id')}\n  {session_id}{offer(trigger)}\n\n{last}"
 
 
 def offer(trigger: Trigger) -> str:
     """The user's words as the handoff that they may have meant, ``""`` for none: no text is thrown away."""
     meant = f"{trigger.name('handoff')} {trigger.text}"
     return f"\n\n  Your text was not sent. To hand off with it as the next step:\n  {meant}" if trigger.text else ""
-
-
-def id_line(copied: Copied) -> str:
-    """The last line of a card that copied an id."""
-    lines = {"copied": "ID copied.", "sent": "Sent to the clipboard; it is above, too."}
-    return lines.get(copied.how, "Not copied: the id is above.")

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from resume_hooks import settings
 from resume_hooks.errors import NothingToHandOff, ResumeHooksError, SessionNotFound
 from resume_hooks.hooks import reply
-from resume_hooks.hooks.hosts import host_of
 from resume_hooks.hooks.plain_cards import help_card, pasted_card, refusal_card, session_card, usage_card
+from resume_hooks.hooks.reply import host_of
 from resume_hooks.hooks.triggers import ROWS, TYPED, Trigger, recognise, trigger_of
 from resume_hooks.paths import Where, is_session_id
 
@@ -58,8 +58,12 @@ def _failure(error: Exception, trigger: Trigger, event: dict[str, Any]) -> str:
         from resume_hooks.system.invocation import as_typed
 
         remedy = error.remedy
-        if isinstance(error, NothingToHandOff):
-            remedy = _before_this_one(reply.field(event, "session_id")) or remedy
+        if isinstance(error, NothingToHandOff):  # as after ``/clear``: open what it came from
+            from resume_hooks.sessions.link_log import read_links
+
+            session_id = reply.field(event, "session_id")
+            parents = [link.parent_id for link in read_links(Where()) if link.child_id == session_id]
+            remedy = f"The session before it: /resume {parents[-1]}" if parents else remedy
         return refusal_card(trigger.told(error.message), trigger.told(as_typed(remedy)), _kept(trigger.text))
     if isinstance(error, ModuleNotFoundError):  # a venv from before an update, or a damaged one, lacks a dependency
         from resume_hooks.hooks import fallback
@@ -67,14 +71,6 @@ def _failure(error: Exception, trigger: Trigger, event: dict[str, Any]) -> str:
         fallback.mark_venv()
         return fallback.answer(trigger, reply.field(event, "session_id"))
     return _bug(error, trigger)
-
-
-def _before_this_one(session_id: str) -> str:
-    """How to open what a session without a prompt of its own came from, as after ``/clear``; ``""`` if nothing."""
-    from resume_hooks.sessions.link_log import read_links
-
-    parents = [link.parent_id for link in read_links(Where()) if link.child_id == session_id]
-    return f"The session before it: /resume {parents[-1]}" if parents else ""
 
 
 def is_off(verb: str) -> bool:

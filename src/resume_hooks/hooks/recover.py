@@ -34,25 +34,15 @@ def answer(request: Request) -> TriggerAnswer:
     if not text:
         raise NothingToRecover("There is nothing to recover: nothing was asked or done yet")
 
+    cost = round(len(text) / CHARACTERS_PER_TOKEN)
+
     def card(copied: Copied) -> str:
-        return _card(text, copied, slash=request.slash, busy=not request.slash and is_busy(session.path))
+        head = f"resume-hooks · what was done here · {_GOT[copied.how]} · about {cost:,} tokens"
+        ask = "To let the model look for itself, ask it for what is missing."
+        last = _last_line(copied, slash=request.slash, busy=not request.slash and is_busy(session.path))
+        return f"{head}\n\n{text}\n\n{ask}\n\n{last}"
 
     return TriggerAnswer(f"{_GIVEN}\n{text}", card)
-
-
-def _card(text: str, copied: Copied, *, slash: bool, busy: bool) -> str:
-    cost = round(len(text) / CHARACTERS_PER_TOKEN)
-    return "\n".join(
-        [
-            f"resume-hooks · what was done here · {_GOT[copied.how]} · about {cost:,} tokens",
-            "",
-            text,
-            "",
-            "To let the model look for itself, ask it for what is missing.",
-            "",
-            _last_line(copied, slash=slash, busy=busy),
-        ]
-    )
 
 
 def _last_line(copied: Copied, *, slash: bool, busy: bool) -> str:

@@ -1,4 +1,4 @@
-"""The input of hooks, and their replies: a block with a reason to show, or what a session starts with.
+"""The clients whose hooks ask us, what they send, and our replies: a block, or what a session starts with.
 
 Invariant: whatever a reply holds fits its cap and can't drive the terminal. Standard library, Python 3.9.
 """
@@ -8,20 +8,50 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Any, Dict, Optional
+from typing import Any, Callable, Dict, NamedTuple, Optional, cast
 
-from resume_hooks.hooks.hosts import CLAUDE, Host
+from resume_hooks.part_table import HOSTS
 from resume_hooks.paths import Where, find_session, named_session
 from resume_hooks.system.text import plain, plain_line
 
-MAX_INPUT = 32 * 1024 * 1024
-"""Bytes of hook input that are read; a trigger is never that long."""
+Event = Dict[str, Any]
 
-MAX_REASON = 9_500
-"""UTF-16 units of a reason; the client cuts its strings at 10,000."""
 
-MAX_LAST = 200
-"""Units of a last line that survives a cut; a longer one is no last line but a text."""
+class Host(NamedTuple):
+    """A client, and how it takes a block.
+
+    ``extra`` is what its block holds beside the reason, ``words`` makes our words those of its user, ``empties`` says
+    that a blocked prompt leaves its input box empty.
+    """
+
+    name: str
+    extra: Dict[str, Any]
+    words: Callable[[str], str]
+    empties: bool
+
+
+CLAUDE = Host(
+    "claude",
+    {"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "suppressOriginalPrompt": True}},
+    str,
+    empties=False,
+)
+
+
+def host_of(event: Event) -> Host:
+    """The client that sent an event."""
+    for part, fields, host in HOSTS.values():
+        if all(event.get(field) for field in fields):
+            from resume_hooks import seam  # no event of this client waits for it
+
+            if seam.is_there(part):
+                return cast("Host", seam.function_of(part, host))
+    return CLAUDE
+
+
+MAX_INPUT = 32 * 1024 * 1024  # bytes of hook input that are read; a trigger is never that long
+MAX_REASON = 9_500  # UTF-16 units of a reason; the client cuts its strings at 10,000
+MAX_LAST = 200  # units of a last line that survives a cut; a longer one is no last line but a text
 
 MAX_START = 4_000
 """Characters that everything said at a session's start has together; the client would take 10,000."""
@@ -30,22 +60,19 @@ CUT = "\n  ... (cut; arrow up has your prompt)"
 
 
 def read_stdin(most: int = MAX_INPUT) -> Optional[Dict[str, Any]]:
-    """The hook's input; None where it has more bytes than ``most``, is no JSON object, or hooks stand aside."""
-    raw = sys.stdin.buffer.read(most + 1)
-    return None if len(raw) > most or stands_aside() else read_event(raw)
+    """The hook's input; None where it has more bytes than ``most``, is no JSON object, or hooks stand aside.
+
+    They do in our own headless call, and where no variable says whose sessions these are.
+    """
+    raw, given = sys.stdin.buffer.read(most + 1), os.environ
+    has_home = given.get("CLAUDE_CONFIG_DIR") or given.get("HOME") or os.name == "nt"
+    return None if len(raw) > most or given.get("RESUME_HOOKS_CHILD") or not has_home else read_event(raw)
 
 
 def write(reply: bytes) -> None:
     """Give the client its answer, if there is one."""
     sys.stdout.buffer.write(reply)
     sys.stdout.buffer.flush()
-
-
-def stands_aside() -> bool:
-    """Whether hooks do nothing: in our own headless call, and where no variable says whose sessions these are."""
-    return bool(os.environ.get("RESUME_HOOKS_CHILD")) or not (
-        os.environ.get("CLAUDE_CONFIG_DIR") or os.environ.get("HOME") or os.name == "nt"
-    )
 
 
 def is_headless() -> bool:

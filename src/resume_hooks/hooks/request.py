@@ -24,17 +24,10 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.invocation import typed
 
-EVERYWHERE = "--all"
-"""The word before others that means every project."""
-
-_OPTION = re.compile(r'"[^"]*"?|(?<!\S)(--[a-z][a-z-]*)')
-"""What looks like an option outside of quotes."""
-
-LIMIT = 3.0
-"""Seconds that reading may take; the clipboard has its own two."""
-
-BUSY = 5.0
-"""Seconds that a machine may keep us waiting beside that."""
+EVERYWHERE = "--all"  # the word before others that means every project
+_OPTION = re.compile(r'"[^"]*"?|(?<!\S)(--[a-z][a-z-]*)')  # what looks like an option outside of quotes
+LIMIT = 3.0  # seconds that reading may take; the clipboard has its own two
+BUSY = 5.0  # seconds that a machine may keep us waiting beside that
 
 WITHOUT_TRANSCRIPT: dict[str, tuple[type[ResumeHooksError], str]] = {
     "handoff": (NothingToHandOff, "There is nothing to hand off"),
@@ -123,8 +116,7 @@ def refuse_option(text: str, remedy: str) -> None:
         raise UsageError(f"{option[0]} is no option here", remedy)
 
 
-OPENS = "/resume "
-"""How what is copied begins where it opens a session."""
+OPENS = "/resume "  # how what is copied begins where it opens a session
 
 
 class TriggerAnswer(NamedTuple):

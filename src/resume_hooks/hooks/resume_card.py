@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from resume_hooks import clock
 from resume_hooks.clock import span
-from resume_hooks.derive.compare import GO_ON, HANDOFF, TRIM, WORTH, Advice, Comparison, Estimate, compare
+from resume_hooks.derive.compare import GO_ON, HANDOFF, TRIM, WORTH, Comparison, Estimate, compare
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks.plain_cards import LITTLE, offer, session_card
 from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
@@ -21,20 +21,11 @@ from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.tokens import ContextUse, stated_size
 
-TABLE = "--table"
-"""Typed to see the table of all ways to go on."""
-
-MOST_TURNS = 200
-"""Turns after which something may be said to pay off; no session has as many."""
-
-COLUMNS = 68
-"""Columns of a line behind its indent."""
-
-BRANCH = 40
-"""Columns that the name of a branch may fill."""
-
-NAMES = {TRIM: "a trim", HANDOFF: "a handoff"}
-"""How a way that is recommended is called in a sentence."""
+TABLE = "--table"  # typed to see the table of all ways to go on
+MOST_TURNS = 200  # turns after which something may be said to pay off; no session has as many
+COLUMNS = 68  # columns of a line behind its indent
+BRANCH = 40  # columns that the name of a branch may fill
+NAMES = {TRIM: "a trim", HANDOFF: "a handoff"}  # how a way that is recommended is called in a sentence
 
 
 def answer(request: Request) -> TriggerAnswer:
@@ -113,11 +104,6 @@ def size(glance: HeadTail) -> str:
     return f"{size_text(glance.size)}{f' · {branch}' if branch else ''}"
 
 
-def command_of(advice: Advice) -> str:
-    """What to type in the client for a way that is recommended."""
-    return f"/resume-hooks:{advice.strategy}"
-
-
 def table(comparison: Comparison) -> list[str]:
     """The ways to go on, a line each, by what they leave, and what the estimates stand on."""
     rows = [f"{'estimated':<9}{'leaves':>9}{'not cached':>11}  pays off"]
@@ -136,18 +122,12 @@ def _pays(estimate: Estimate) -> str:
     return "never" if count is None or count > MOST_TURNS else f"after {count} prompt{'s' if count != 1 else ''}"
 
 
-def _cached(comparison: Comparison) -> str:
-    lifetime = comparison.traffic.lifetime
-    if not lifetime:
-        return "unused"
-    if comparison.warm and comparison.age is not None:
-        return f"{span(lifetime - comparison.age)} left"
-    return "cold"
-
-
 def _habit(comparison: Comparison) -> list[str]:
-    """How much of the session the API still has cached, and what a typical prompt costs."""
-    seen = comparison.traffic
+    seen, cached = comparison.traffic, "cold"
+    if not seen.lifetime:
+        cached = "unused"
+    elif comparison.warm and comparison.age is not None:
+        cached = f"{span(seen.lifetime - comparison.age)} left"
     plural = "s" if seen.requests != 1 else ""
     prompt = f"a prompt: about {seen.requests:,} request{plural}, adds {seen.growth:,} tokens"
-    return [f"cache: {_cached(comparison)}", prompt]
+    return [f"cache: {cached}", prompt]

@@ -15,14 +15,13 @@ import shlex
 import time
 from collections.abc import Mapping, Sequence
 
+from resume_hooks.derive import summary
 from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.model.forked import FORKING, ForkedModel
 from resume_hooks.derive.model.headless import model_for
 from resume_hooks.derive.model.port import LIMIT, Model, ModelCalls
-from resume_hooks.derive.summary import add_summary
-from resume_hooks.derive.summary.ask import fork_prompt
-from resume_hooks.derive.summary.parts import at_hand
+from resume_hooks.derive.summary import at_hand, fork_prompt
 from resume_hooks.hooks import hook_state
 from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.handoff import offer_clear
@@ -34,22 +33,14 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.processes import started
 from resume_hooks.system.text import one_line, plain_line
 
-WHOLE = 145.0
-"""Seconds that a rollover may take before its card: the clipboard has its own two of 150."""
-
-REPLACING = 5.0
-"""Seconds of them that are kept for putting the summary into the child."""
-
-PLANNING = 10.0
-"""Seconds in which the child with the digest is decided on."""
-
-WIDEST = 300
-"""Characters of a fact on the card."""
+WHOLE = 145.0  # seconds that a rollover may take before its card: the clipboard has its own two of 150
+REPLACING = 5.0  # seconds of them that are kept for putting the summary into the child
+PLANNING = 10.0  # seconds in which the child with the digest is decided on
+WIDEST = 300  # characters of a fact on the card
 
 _PREFIX = "rollover-"
 BY_CLEAR = "or type /clear: the new session starts with this, too (cut if long)"
-WAIT = "asking a model for the summary: up to two minutes"
-"""What is to be read while one is asked."""
+WAIT = "asking a model for the summary: up to two minutes"  # what is to be read while one is asked
 
 UNFINISHED = "The summary is not in it yet: it is still being written."
 
@@ -65,9 +56,9 @@ def answer(request: Request) -> TriggerAnswer:
         standing = None if own.asked else _standing(parent, request)
         if standing is not None:
             return standing
-        begun = add_summary.plan(parent, where, wish=request.text, standing=_left(parent, request, own))
+        begun = summary.plan(parent, where, wish=request.text, standing=_left(parent, request, own))
         cached = 0 if own.asked else own.cached(parent.path)
-    written = add_summary.write(begun, where)
+    written = summary.write(begun, where)
     _keep(request, written, [UNFINISHED], writer=os.getppid() if cached else os.getpid())
     if cached:
         prompt = fork_prompt(as_text.full(begun.digest), begun.wish)
@@ -88,15 +79,16 @@ def answer(request: Request) -> TriggerAnswer:
 
 def _left(parent: SessionFile, request: Request, own: ForkedModel) -> Receipt | None:
     """The child of an earlier try; once the session's model was asked the one that was made for its summary."""
-    if not own.asked:
-        return None if _is_written(request) else add_summary.unfinished(parent, request.where)
-    made = add_summary.unfinished(parent, request.where)
-    return made if made and made.session_id == hook_state.find(_name(request)).get("child") else None
+    note = hook_state.find(_name(request))
+    if not own.asked and "writer" in note and not _is_interrupted(note):
+        return None  # somebody is at its summary right now
+    made = summary.unfinished(parent, request.where)
+    return made if made and (not own.asked or made.session_id == note.get("child")) else None
 
 
 def _asked(
-    begun: add_summary.SummaryRollover, written: Receipt, limit: float, own: ForkedModel, where: Where
-) -> tuple[add_summary.SummaryOutcome, list[str]]:
+    begun: summary.SummaryRollover, written: Receipt, limit: float, own: ForkedModel, where: Where
+) -> tuple[summary.SummaryOutcome, list[str]]:
     """The summary by the session's own model where that was asked, else by the usual one; and facts of the first one.
 
     Where that gave no answer in its form the other is asked, unless the time is over.
@@ -107,12 +99,12 @@ def _asked(
 
     facts = [f"it took {own.words}"] if own.words else []
     if own.asked:
-        outcome = add_summary.add_summary(begun, written, calls(own), where, at_hand(begun.parent.session_id))
+        outcome = summary.add_summary(begun, written, calls(own), where, at_hand(begun.parent.session_id))
         if own.late or outcome.spent.model:
             return outcome, facts
         took = f", and took {own.words}" if own.words else ""
         facts = [f"this session's own model was no help{took}: {outcome.failure}"]
-    return add_summary.add_summary(begun, written, calls(model_for(begun.parent, where)), where), facts
+    return summary.add_summary(begun, written, calls(model_for(begun.parent, where)), where), facts
 
 
 def left(parent: SessionFile, where: Where, trigger: Trigger) -> str:
@@ -120,14 +112,14 @@ def left(parent: SessionFile, where: Where, trigger: Trigger) -> str:
     name = f"{_PREFIX}{parent.session_id}.json"
     if "writer" in hook_state.find(name):
         hook_state.take(name)
-    made = add_summary.unfinished(parent, where)
+    made = summary.unfinished(parent, where)
     again = trigger.name("rollover")
     if made is None:
         return f"No summary, and no session was made. {again} asks anew."
     return f"No summary. The session with the digest alone is there: {made.in_client} opens it, {again} asks anew."
 
 
-def _facts(outcome: add_summary.SummaryOutcome, request: Request, first: Sequence[str]) -> list[str]:
+def _facts(outcome: summary.SummaryOutcome, request: Request, first: Sequence[str]) -> list[str]:
     """What the child holds, what that took, and the way to what it lacks; ``first`` are of the session's own model."""
     spent = [*first, *([f"it took {outcome.spent.words}"] if outcome.spent.words else [])]
     if outcome.failure:
@@ -135,7 +127,7 @@ def _facts(outcome: add_summary.SummaryOutcome, request: Request, first: Sequenc
         wish = f" {request.text}" if request.text else ""
         focus = f" -p {shlex.quote(request.text)}" if request.text else ""
         again = f"to try again, {request.typed}{wish} {there}, or in a shell: {request.command}{focus}"
-        return [add_summary.failure_text(outcome.failure), *spent, again]
+        return [summary.failure_text(outcome.failure), *spent, again]
     check = [outcome.checked.words] if outcome.checked else []
     return [f"a summary by {outcome.spent.model} and a digest are in it", *check, *spent]
 
@@ -155,7 +147,7 @@ def _keep(request: Request, child: Receipt, facts: Sequence[str], *, writer: int
     """
     note: dict[str, object] = {
         "child": child.session_id,
-        "asked": request.text[: add_summary.MAX_WISH],
+        "asked": request.text[: summary.MAX_WISH],
         "facts": list(facts),
     }
     if writer:
@@ -170,12 +162,6 @@ def _is_interrupted(note: Mapping[str, object]) -> bool:
     writer, until = note.get("writer"), note.get("until")
     late = not isinstance(until, float) or time.time() > until
     return isinstance(writer, int) and (late or started(writer) != note.get("since"))
-
-
-def _is_written(request: Request) -> bool:
-    """Whether somebody is at the summary of this session's rollover right now."""
-    note = hook_state.find(_name(request))
-    return "writer" in note and not _is_interrupted(note)
 
 
 def _standing(parent: SessionFile, request: Request) -> TriggerAnswer | None:

@@ -10,7 +10,7 @@ from resume_hooks.errors import UsageError
 from resume_hooks.hooks.plain_cards import COLUMNS, ROW
 from resume_hooks.hooks.request import EVERYWHERE, Request, TriggerAnswer, current_folder, searched, show, time_limit
 from resume_hooks.hooks.session_list.rows import around, cut
-from resume_hooks.hooks.session_list.said import PATIENCE
+from resume_hooks.hooks.session_list.state import PATIENCE
 from resume_hooks.paths import Where
 from resume_hooks.search.as_text import doubt
 from resume_hooks.search.engine import SearchResult, find
@@ -22,13 +22,8 @@ from resume_hooks.sessions.agents.registry import agent_named, label_of
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import one_line, plain_line, width
 
-HITS = 4
-ROWS = 10
-TITLE = 28
-"""Hits and rows of a card, and columns of a title in it."""
-
-LONGEST = 200
-"""Characters of a query that a command is worth printing with."""
+HITS, ROWS, TITLE = 4, 10, 28  # hits and rows of a card, and columns of a title in it
+LONGEST = 200  # characters of a query that a command is worth printing with
 
 
 def answer(request: Request) -> TriggerAnswer:
@@ -36,21 +31,17 @@ def answer(request: Request) -> TriggerAnswer:
     everywhere, words = searched(request.text)
     if not words:
         raise UsageError("No search words given", "Type: >search words, or >search --all words")
-    scope = Scope() if everywhere else _project(request)
+    scope, where = Scope(), request.where
+    if not everywhere:
+        scope = project_of(request.path, where) if request.path else project_at(current_folder(), where)
     with time_limit(_command(words, everywhere=everywhere)):
-        found = find([words], scope, request.where, most=HITS, limit=PATIENCE)
+        found = find([words], scope, where, most=HITS, limit=PATIENCE)
     return show(search_card(found, request.typed, everywhere=everywhere))
 
 
 def _command(words: str, *, everywhere: bool, limit: int = 0) -> str:
     options = [*([EVERYWHERE] if everywhere else []), *([f"--limit={min(limit, MOST_LIMIT)}"] if limit else [])]
     return typed(shlex.join(["search", *options, words]))
-
-
-def _project(request: Request) -> Scope:
-    """The project of a session that has a file, else that of the current folder."""
-    where = request.where
-    return project_of(request.path, where) if request.path else project_at(current_folder(), where)
 
 
 def search_card(found: SearchResult, search: str, *, everywhere: bool = False) -> str:
@@ -65,16 +56,11 @@ def search_card(found: SearchResult, search: str, *, everywhere: bool = False) -
     if found.total > len(shown):
         command = _command(one_line(plain_line(asked), LONGEST), everywhere=everywhere, limit=found.total)
         lines.append(f"  {found.total - len(shown):,} more, in a shell: {command}")
+    last = "/resume <id> opens a session."
     if not shown:
-        return "\n".join(
-            [
-                *lines,
-                "Try other words."
-                if everywhere
-                else f"Try {search} {EVERYWHERE} {one_line(plain_line(asked), ROW)}, or other words.",
-            ]
-        )
-    return "\n".join([*lines, "/resume <id> opens a session."])
+        wider = "" if everywhere else f"{search} {EVERYWHERE} {one_line(plain_line(asked), ROW)}, or "
+        last = f"Try {wider}other words."
+    return "\n".join([*lines, last])
 
 
 def _counted(found: SearchResult, *, everywhere: bool) -> str:

@@ -39,8 +39,7 @@ _MADE = re.compile(rb'"continued_at":"([0-9TZ:.-]+)"')
 NEAR_END, NEW_FOLDER = "near-end", "new-folder"
 """The arguments that say that it is time to keep what the client is about to delete, and that no session was here."""
 
-ENGINE_SINCE = (3, 11)
-"""The oldest Python that the engine runs on; this module may be at work in an older one."""
+ENGINE_SINCE = (3, 11)  # the oldest Python that the engine runs on; this module may be at work in an older one
 
 
 def main() -> None:

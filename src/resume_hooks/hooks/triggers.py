@@ -21,100 +21,38 @@ UNASKED = "fsck"
 
 _HERE = __package__
 _CORE = (
-    Row(
-        "handoff",
-        "[--new-task] [next step]",
-        "Go on in a fresh session that knows this one and its ancestors",
-        lane=f"{_HERE}.handoff",
-        row="handoff [next step]   go on in a fresh session that knows this one",
-        bare="handoff",
-    ),
-    Row(
-        "rollover",
-        "[focus]",
-        "Go on in a fresh session with a model's summary; costs tokens, up to two minutes",
+    Row("handoff", "[--new-task] [next step]", "Go on in a fresh session that knows this one and its ancestors",
+        lane=f"{_HERE}.handoff", row="handoff [next step]   go on in a fresh session that knows this one",
+        bare="handoff"),
+    Row("rollover", "[focus]", "Go on in a fresh session with a model's summary; costs tokens, up to two minutes",
         lane=f"{_HERE}.rollover",
-        row="rollover [focus]      the same with a model's summary: costs tokens, 2 minutes",
-        bare="rollover",
-    ),
-    Row(
-        "trim",
-        "[options]",
-        "Go on in a copy without old tool output; asks first",
-        lane=f"{_HERE}.trim",
-        row="trim [options]        go on in a copy without old tool output; asks first",
-        bare="trim",
-        asks=True,
-    ),
-    Row(
-        "untrim",
-        "",
-        "Go on in a copy in which what was trimmed is back",
-        lane=f"{_HERE}.untrim",
-        bare="untrim",
-        inside=True,
-    ),
-    Row(
-        "resume",
-        "[--table]",
-        "Show how full this session is and how to go on",
+        row="rollover [focus]      the same with a model's summary: costs tokens, 2 minutes", bare="rollover"),
+    Row("trim", "[options]", "Go on in a copy without old tool output; asks first",
+        lane=f"{_HERE}.trim", row="trim [options]        go on in a copy without old tool output; asks first",
+        bare="trim", asks=True),
+    Row("untrim", "", "Go on in a copy in which what was trimmed is back",
+        lane=f"{_HERE}.trim", bare="untrim", inside=True),
+    Row("resume", "[--table]", "Show how full this session is and how to go on",
         lane=f"{_HERE}.resume_card",
-        row="resume                how full this session is, what fits best; copies its id",
-        aliases=("continue",),
-        bare="full",
-        reads=True,
-    ),
-    Row(
-        "search",
-        "[--all] words",
-        "Find what was said in this project; --all: in every project",
-        lane=f"{_HERE}.search",
-        row="search [--all] words  find what was said in this project, or in all",
-        bare="search",
-        reads=True,
-    ),
-    Row(
-        "sessions",
-        "[--all]",
-        "List the newest sessions of this project; --all: of every project",
-        lane=f"{_HERE}.sessions",
-        bare="sessions",
-        reads=True,
-        inside=True,
-    ),
-    Row(
-        "session",
-        "",
-        "Copy this session's id",
-        row="session, lineage, recall  its id, its ancestors, what was done",
-        aliases=("session-id",),
-        alone=True,
-    ),
-    Row(
-        "lineage",
-        "",
-        "Show this session's ancestors, oldest first",
-        lane=f"{_HERE}.lineage",
-        bare="lineage",
-        alone=True,
-        reads=True,
-    ),
-    Row(
-        "recall",
-        "",
-        "Show what was done here, to paste if the model has lost it",
-        lane=f"{_HERE}.recover",
-        bare="recall",
-        alone=True,
-        reads=True,
-    ),
+        row="resume                how full this session is, what fits best; copies its id", aliases=("continue",),
+        bare="full", reads=True),
+    Row("search", "[--all] words", "Find what was said in this project; --all: in every project",
+        lane=f"{_HERE}.search", row="search [--all] words  find what was said in this project, or in all",
+        bare="search", reads=True),
+    Row("sessions", "[--all]", "List the newest sessions of this project; --all: of every project",
+        lane=f"{_HERE}.sessions", bare="sessions", reads=True, inside=True),
+    Row("session", "", "Copy this session's id",
+        row="session, lineage, recall  its id, its ancestors, what was done", aliases=("session-id",), alone=True),
+    Row("lineage", "", "Show this session's ancestors, oldest first",
+        lane=f"{_HERE}.lineage", bare="lineage", alone=True, reads=True),
+    Row("recall", "", "Show what was done here, to paste if the model has lost it",
+        lane=f"{_HERE}.recover", bare="recall", alone=True, reads=True),
     Row("help", "", "Show what resume-hooks answers to", alone=True),
     Row(UNASKED, "", "", lane=f"{_HERE}.fsck", inside=True),
-)
+)  # fmt: skip
 
 
 def _all() -> List[Row]:
-    """The triggers of the core, and before each those of parts that stand there."""
     brought = seam.triggers()
     return [row for own in _CORE for row in (*(each for each in brought if each.before == own.name), own)]
 
@@ -200,7 +138,8 @@ def recognise(prompt: str) -> Optional[Trigger]:
     if _PASTED_ID.match(prompt):
         return Trigger("resume", "", slash, pasted=True, sign=sign)
     if _is_pasted_over(prompt):
-        return Trigger(_verb_of(prompt), _text_before_paste(prompt), slash, pasted=True, sign=sign)
+        between = _PASTED.sub("", re.sub(rf"\A{_SIGN}[a-z-]+", "", prompt, count=1, flags=re.IGNORECASE))
+        return Trigger(_verb_of(prompt), between.strip(), slash, pasted=True, sign=sign)
     found = _TRIGGER.match(prompt)
     if found is None:
         return None
@@ -232,13 +171,8 @@ def _last_typed(prompt: str) -> str:
     again = re.finditer(rf"{_SIGN}(?:{names})(?=\s|\Z)", prompt, re.IGNORECASE)
     starts = [one.start() for one in again]
     if verb != "trim":
-        starts = [start for start in starts if _is_typed_over(prompt, start)]
+        starts = [at for at in starts if not at or not prompt[at - 1].isspace() or _YES.match(prompt, at)]
     return prompt[starts[-1] :] if starts else prompt
-
-
-def _is_typed_over(prompt: str, start: int) -> bool:
-    """Whether a trigger within a prompt was typed behind it, and is no word of it."""
-    return start == 0 or not prompt[start - 1].isspace() or _YES.match(prompt, start) is not None
 
 
 def _is_pasted_over(prompt: str) -> bool:
@@ -250,12 +184,6 @@ def _is_pasted_over(prompt: str) -> bool:
     if verb in _ALONE:
         return _PASTED_ALONE.match(prompt) is not None
     return verb in VERBS and _PASTED.search(prompt[-120:]) is not None
-
-
-def _text_before_paste(prompt: str) -> str:
-    """What stands between the verb and the pasted command."""
-    rest = re.sub(rf"\A(?:>|/{PLUGIN}:)[a-z-]+", "", prompt, count=1, flags=re.IGNORECASE)
-    return _PASTED.sub("", rest).strip()
 
 
 def _verb_of(prompt: str) -> str:

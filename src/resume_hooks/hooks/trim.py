@@ -1,6 +1,7 @@
-"""``>trim``: a question, and what ``yes``, ``cancel`` and ``help`` say to it.
+"""``>trim``: a question, and what ``yes``, ``cancel`` and ``help`` say to it; ``/untrim``: a copy with all of it back.
 
-Invariant: nothing is written into a project but on the exact word, and one question makes one child at most.
+Invariant: nothing is written into a project but on the exact word, and one question makes one child at most. Each card
+ends in its useful line of at most 40 columns: a busy client shows no more.
 """
 
 from __future__ import annotations
@@ -8,19 +9,20 @@ from __future__ import annotations
 import contextlib
 import difflib
 import time
+from collections.abc import Sequence
 
 from resume_hooks.clock import normal
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
+from resume_hooks.derive.trim.in_client import STAY_IN_PLACE
 from resume_hooks.derive.trim.options import HELP, parse
-from resume_hooks.derive.trim.plan import TrimPlan
-from resume_hooks.derive.trim.preview import brief, remarks
+from resume_hooks.derive.trim.plan import TrimPlan, brief, remarks, totals
 from resume_hooks.errors import NothingToTrim, ResumeHooksError, SessionNotFound, UsageError
-from resume_hooks.hooks import confirmations, trim_cards
-from resume_hooks.hooks.child_cards import opened
-from resume_hooks.hooks.confirmations import Question
-from resume_hooks.hooks.plain_cards import LITTLE
+from resume_hooks.hooks import confirmations
+from resume_hooks.hooks.child_cards import child_card, opened
+from resume_hooks.hooks.confirmations import OPEN, Question
+from resume_hooks.hooks.plain_cards import LITTLE, NOTHING, ROW, refusal_card
 from resume_hooks.hooks.request import Request, TimeLimit, TriggerAnswer, show, time_limit
 from resume_hooks.hooks.triggers import BARE, Trigger
 from resume_hooks.paths import Where, find_session
@@ -29,6 +31,7 @@ from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.open_sessions import Clients
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.processes import client_pid
 from resume_hooks.system.text import one_line
 from resume_hooks.transcripts import records
@@ -42,8 +45,7 @@ SAME = {"--help": "help", "-h": "help", "no": "cancel", "n": "cancel"}
 
 _TO_CONFIRM = "To confirm, type: >trim yes"
 
-MAX_OPTIONS = 4_000
-"""Characters of options that a question keeps."""
+MAX_OPTIONS = 4_000  # characters of options that a question keeps
 
 WHOLE = 4.5
 """Seconds that reading and writing may take together: the rest of five is for starting and for the clipboard."""
@@ -53,7 +55,9 @@ WRITING = 1.5
 
 
 def answer(request: Request) -> TriggerAnswer:
-    """Preview a trim, or act on the word that was given. Raises ResumeHooksError."""
+    """Preview a trim, act on the word that was given, or undo one. Raises ResumeHooksError."""
+    if request.trigger.verb == "untrim":
+        return _untrimmed(request)
     word = SAME.get(request.text.lower(), request.text.lower())
     if word in {"help", "cancel"}:
         question = confirmations.find(request.session_id)
@@ -61,9 +65,9 @@ def answer(request: Request) -> TriggerAnswer:
         if word == "help":
             by_model = request.trigger.sign == BARE and any(answers("a trim that a model decides"))
             smart = "\n  --smart [what to keep] the session's own model chooses" if by_model else ""
-            return show(trim_cards.help_card(f"{HELP}{smart}", request.trigger, asked=asked))
+            return show(help_card(f"{HELP}{smart}", request.trigger, asked=asked))
         confirmations.take(request.session_id)
-        return show(trim_cards.cancelled_card(asked=asked))
+        return show(cancelled_card(asked=asked))
     if request.path is None and confirmations.find(request.session_id) is not None:
         raise NothingToTrim(
             "There is nothing to trim: the file of this session is gone since the question",
@@ -71,6 +75,26 @@ def answer(request: Request) -> TriggerAnswer:
         )
     parent = request.session
     return _confirm(parent, request) if word == "yes" else _ask(parent, request)
+
+
+def _untrimmed(request: Request) -> TriggerAnswer:
+    """Make a child in which every original that is left stands again."""
+    from resume_hooks.derive.untrim import read_trimmed  # a trim, which is asked for far more often, needs none of it
+
+    with time_limit(f"{request.command} --all"):
+        reading = read_trimmed(request.session)
+        decided = agents.untrim(reading, request.where)
+    if decided.is_idle:
+        raise reading.nothing
+    receipt = write(decided, request.where)
+    facts = decided.facts
+    if decided.after.compacts_at_once:
+        facts.append("note: it would be compacted at once")
+    return TriggerAnswer(
+        receipt.in_client,
+        lambda copied: child_card("untrimmed", receipt, copied, facts, slash=request.slash),
+        remark=opened(receipt),
+    )
 
 
 def _ask(parent: SessionFile, request: Request) -> TriggerAnswer:
@@ -93,15 +117,15 @@ def _ask(parent: SessionFile, request: Request) -> TriggerAnswer:
         raise NothingToTrim("There is nothing to trim yet")
     confirmations.take(parent.session_id)  # a yes to this question never answers an older one
     if not decided.pays:
-        return show(trim_cards.no_use_card(brief(decided), request.trigger.name("handoff")))
+        return show(no_use_card(brief(decided), request.trigger.name("handoff")))
     unkept = ""
     try:
         confirmations.keep(Question(parent.session_id, request.text, time.time()))
     except OSError as error:
         unkept = f"A yes can't be waited for ({error.strerror}). In a shell: {request.command}"
-    card = trim_cards.question_card(brief(decided), request.text, unkept, request.typed)
-    question = "" if unkept else trim_cards.short_question(decided)
-    return TriggerAnswer("", lambda _: card, question, in_place=trim_cards.pays_in_place(decided))
+    card = question_card(brief(decided), request.text, unkept, request.typed)
+    question = "" if unkept else short_question(decided)
+    return TriggerAnswer("", lambda _: card, question, in_place=pays_in_place(decided))
 
 
 def _confirm(parent: SessionFile, request: Request) -> TriggerAnswer:
@@ -115,7 +139,7 @@ def _confirm(parent: SessionFile, request: Request) -> TriggerAnswer:
         raise TimeLimit("It would take longer than a prompt may wait, so nothing was made", request.command)
     if not decided.pays:
         confirmations.take(parent.session_id)
-        return show(trim_cards.no_use_card(brief(decided), request.trigger.name("handoff")))
+        return show(no_use_card(brief(decided), request.trigger.name("handoff")))
     if not confirmations.begin(question):  # another hook was faster, of this client or of another one
         settled = confirmations.settled(parent.session_id)
         if settled is not None and _is_anothers(settled, request.where):
@@ -171,22 +195,21 @@ def _without_question(parent: SessionFile, question: Question | None, request: R
             return _answer_of(standing, [], question, slash=request.slash)
     if question is None or question.is_open:
         if question is not None or confirmations.is_begun(parent.session_id):
-            return show(trim_cards.busy_card(request.typed))
-        return show(trim_cards.unasked_card(request.typed))
+            return show(busy_card(request.typed))
+        return show(unasked_card(request.typed))
     gone = bool(question.child) and find_session(question.child, request.where) is None
-    return show(trim_cards.answered_card(question, request.typed, gone=gone))
+    return show(answered_card(question, request.typed, gone=gone))
 
 
 def _answer_of(receipt: Receipt, notes: list[str], question: Question, *, slash: bool) -> TriggerAnswer:
     return TriggerAnswer(
         receipt.in_client,
-        lambda copied: trim_cards.trimmed_card(receipt, copied, question.options, notes, slash=slash),
+        lambda copied: trimmed_card(receipt, copied, question.options, notes, slash=slash),
         remark=opened(receipt),
     )
 
 
 def _refuse(text: str, trigger: Trigger) -> None:
-    """UsageError for what is neither options nor one of the words."""
     if text.lower() == "y":
         raise UsageError("'y' is not enough: type yes", f"{_TO_CONFIRM}.")
     word = text.partition(" ")[0].lower()
@@ -208,7 +231,9 @@ def standing_trim(parent: SessionFile, child_id: str, where: Where) -> Receipt |
         return None  # gone since it was found
     if child.touched or any(_goes_on(record, child.derived_at) for record in glance.last_records):
         return None
-    stats = _stats(child)
+    # What its first line tells of its trim; anybody may have edited it.
+    metadata = records.mapping(child.first_records[0], "trim_metadata") if child.first_records else {}
+    stats = {key: value for key, value in records.mapping(metadata, "stats").items() if type(value) is int}
     return Receipt(
         session_id=child_id,
         file=path,
@@ -232,7 +257,94 @@ def _goes_on(record: Record, at: str) -> bool:
     return (spoken or answered) and normal(record.get("timestamp")) > at
 
 
-def _stats(child: HeadTail) -> dict[str, int]:
-    """What the child's first line tells of its trim; anybody may have edited it."""
-    metadata = records.mapping(child.first_records[0], "trim_metadata") if child.first_records else {}
-    return {key: value for key, value in records.mapping(metadata, "stats").items() if type(value) is int}
+_WAYS = """\
+  make it            {trim} yes
+  other options      {trim} [options]
+  what they are      {trim} help
+  discard this       {trim} cancel"""
+
+
+def question_card(preview: str, options: str, unkept: str, trim: str) -> str:
+    """What a trim would do, and how to confirm it; ``unkept`` says why no confirmation can be waited for."""
+    if unkept:
+        return f"trim · nothing is written\n{_with(options)}{_indented(preview)}\n\n  {unkept}\n\n{NOTHING}"
+    yes = f"{trim} yes"
+    # The first line says it too: beside a working model, client 2.1.329 shows it where one of the lines is wide.
+    first = f"trim · type {yes} · nothing is written yet"
+    return f"{first}\n{_with(options)}{_indented(preview)}\n{_WAYS.format(trim=trim)}\nTo make it: {yes}"
+
+
+def short_question(decided: TrimPlan) -> str:
+    """The same in four lines at most, where the client asks it itself and can trim in place, too."""
+    stays, pays = staying(decided), pays_in_place(decided)
+    after = f"in place about {decided.after.tokens + stays:,}: what you pasted, and what was attached, stays"
+    return "\n".join([*totals(decided), *[after] * bool(stays and pays), *remarks(decided)[-1:]])
+
+
+def staying(decided: TrimPlan) -> int:
+    """Tokens that a trim in place leaves and a copy does not."""
+    stay = [each for each in decided.choices if each.piece.kind in STAY_IN_PLACE]
+    characters = sum(each.piece.characters - len(each.placeholder) - each.kept for each in stay)
+    return round(characters / decided.savings.ratio)
+
+
+def pays_in_place(decided: TrimPlan) -> bool:
+    """Whether a trim in place saves enough to be offered."""
+    return decided.savings.tokens - staying(decided) >= decided.options.min_savings
+
+
+def no_use_card(preview: str, handoff: str) -> str:
+    """A trim that would not pay, with its numbers and what would."""
+    return f"trim · not worth a new session\n{_indented(preview)}\n\n{NOTHING}\n\nInstead: {handoff}"
+
+
+def help_card(options: str, trigger: Trigger, *, asked: bool) -> str:
+    """The options; where the module runs how to trim in place, where a question is open the words that answer."""
+    trim = trigger.name("trim")
+    here = [f"  in place           {trim} here [options]"] if trigger.sign == BARE else []
+    ways = "\n".join([*here, *([_WAYS.format(trim=trim)] if asked else [])])
+    return "\n\n".join(filter(None, [f"{trim} {options}", ways, f"Type: {trim}"]))
+
+
+def cancelled_card(*, asked: bool) -> str:
+    """``>trim cancel``."""
+    return refusal_card("the question is forgotten" if asked else "no question about a trim is open")
+
+
+def unasked_card(trim: str) -> str:
+    """A yes where nothing was asked."""
+    words = "there is nothing to confirm: no question about a trim is open"
+    return refusal_card(words, last=f"First: {trim}")
+
+
+def answered_card(question: Question, trim: str, *, gone: bool) -> str:
+    """A yes to what was asked too long ago, or answered, and then gone on from or, if ``gone``, deleted."""
+    words = f"there is nothing to confirm: the question is older than {OPEN // 60} minutes"
+    if question.child:
+        since = "its file is gone" if gone else "it has been continued since"
+        words = f"this trim was confirmed already and made {question.child}; {since}"
+    again = f"  To be asked again:  {trim} {question.options}".rstrip()
+    return refusal_card(words, again, last=f"First: {trim}")
+
+
+def busy_card(trim: str) -> str:
+    """A yes beside another one that is still at work."""
+    return refusal_card("another prompt is making this trim right now", last=f"In a moment: {trim} yes")
+
+
+def trimmed_card(receipt: Receipt, copied: Copied, options: str, notes: Sequence[str], *, slash: bool) -> str:
+    """``>trim yes``: the child, what it saves, and the two ways into it."""
+    facts = [
+        f"about {receipt.tokens_before - receipt.tokens_after:,} tokens are placeholders now; each names its original",
+        *([f"options: {one_line(options, ROW)}"] if options else []),
+        *notes,
+    ]
+    return child_card("trimmed" if receipt.written else "already trimmed", receipt, copied, facts, slash=slash)
+
+
+def _with(options: str) -> str:
+    return f"  options: {one_line(options, ROW)}\n" if options else ""
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" if line else "" for line in text.split("\n"))

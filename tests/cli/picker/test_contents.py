@@ -11,8 +11,8 @@ import pytest
 
 from resume_hooks.cli.picker import threads
 from resume_hooks.cli.picker.threads import Answer, Asked, ContentSearch
-from resume_hooks.hooks.session_list.said import MOST_READ as FEWER
-from resume_hooks.hooks.session_list.said import Said
+from resume_hooks.hooks.session_list.state import MOST_READ as FEWER
+from resume_hooks.hooks.session_list.state import Said
 from resume_hooks.search.engine import Searcher, find
 from resume_hooks.search.hits import MOST_READ
 from resume_hooks.search.index import worker_pool

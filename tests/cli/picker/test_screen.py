@@ -17,8 +17,7 @@ from prompt_toolkit.output import DummyOutput
 from resume_hooks.cli.picker.screen import Chooser, Deed, Offered, place
 from resume_hooks.cli.picker.sequences import KeysOnly
 from resume_hooks.cli.picker.threads import Answer, ContentSearch
-from resume_hooks.hooks.session_list.said import Said
-from resume_hooks.hooks.session_list.state import Listed
+from resume_hooks.hooks.session_list.state import Listed, Said
 from resume_hooks.paths import Where
 from tests.builders import session_id
 from tests.hooks.session_list.rows import row

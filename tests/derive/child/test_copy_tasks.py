@@ -74,42 +74,26 @@ def test_no_list_makes_no_folder(place: Place) -> None:
     assert os.listdir(place.lists) == [SESSION]
 
 
-def _too_large(place: Place) -> None:
-    (place.own / "4.json").write_bytes(b'"' + b"x" * copy_files.MAX_TASK + b'"')
-
-
-def _too_many(place: Place) -> None:
-    for number in range(copy_files.MAX_TASKS):
-        (place.own / f"{number + 10}.json").write_bytes(b"{}")
-
-
-def _damaged(place: Place) -> None:
-    (place.own / "4.json").write_bytes(b'{"id": "4", "subj')
-
-
-def _a_link(place: Place) -> None:
-    (place.home.root / "secret").write_bytes(b"{}")
-    (place.own / "4.json").symlink_to(place.home.root / "secret")
-
-
-def _a_pipe(place: Place) -> None:
-    os.mkfifo(place.own / "4.json")
-
-
-def _a_linked_folder(place: Place) -> None:
-    place.own.rename(place.home.root / "elsewhere")
-    place.own.symlink_to(place.home.root / "elsewhere")
-
-
-def _all_linked(place: Place) -> None:
-    place.lists.rename(place.home.root / "elsewhere")
-    place.lists.symlink_to(place.home.root / "elsewhere")
-
-
-@pytest.mark.parametrize("spoil", [_too_large, _too_many, _damaged, _a_link, _a_pipe, _a_linked_folder, _all_linked])
-def test_a_list_that_is_none_stays_behind(place: Place, spoil: Callable[[Place], None]) -> None:
+@pytest.mark.parametrize("how", ["too large", "too many", "damaged", "a link", "a pipe", "linked", "all linked"])
+def test_a_list_that_is_none_stays_behind(place: Place, how: str) -> None:
     """The child stands without a list, and its receipt says so; nothing half is left."""
-    spoil(place)
+    task, elsewhere = place.own / "4.json", place.home.root / "elsewhere"
+    if how == "too large":
+        task.write_bytes(b'"' + b"x" * copy_files.MAX_TASK + b'"')
+    elif how == "too many":
+        for number in range(copy_files.MAX_TASKS):
+            (place.own / f"{number + 10}.json").write_bytes(b"{}")
+    elif how == "damaged":
+        task.write_bytes(b'{"id": "4", "subj')
+    elif how == "a link":
+        elsewhere.write_bytes(b"{}")
+        task.symlink_to(elsewhere)
+    elif how == "a pipe":
+        os.mkfifo(task)
+    else:
+        folder = place.own if how == "linked" else place.lists
+        folder.rename(elsewhere)
+        folder.symlink_to(elsewhere)
     receipt = place.child()
     assert [warning for warning in receipt.warnings if warning.startswith("The task list could not be copied (")]
     assert Path(receipt.file).is_file()

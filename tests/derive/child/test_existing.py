@@ -11,7 +11,17 @@ from resume_hooks.derive.trim.plan import read
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.child_titles import Kind
 from resume_hooks.sessions.opening_layout import next_step_of
-from tests.builders import ConfigHome, assistant, conversation, result, session_bytes, session_id, user, write_session
+from tests.builders import (
+    ConfigHome,
+    Record,
+    assistant,
+    conversation,
+    result,
+    session_bytes,
+    session_id,
+    user,
+    write_session,
+)
 
 PARENT = session_id(1)
 LONG_AGO = "2020-01-01T00:00:00.000Z"
@@ -31,20 +41,15 @@ def hand_off(parent: locate.SessionFile, home: ConfigHome, step: str = "fix the 
     return write(plan, home.where).session_id
 
 
-def test_the_same_step_again_gives_the_same_child(parent: locate.SessionFile, config_home: ConfigHome) -> None:
-    """With the commands that lead into it, and nothing claimed to have been written."""
-    child = hand_off(parent, config_home)
-    found = existing_child(parent, "handoff", config_home.where, " fix the tests\n")
+@pytest.mark.parametrize(("step", "again"), [("fix the tests", " fix the tests\n"), ("", "")])
+def test_the_same_step_again_gives_the_same_child(
+    parent: locate.SessionFile, config_home: ConfigHome, step: str, again: str
+) -> None:
+    """With the commands that lead into it, and nothing claimed to have been written; no step at all counts as one."""
+    child = hand_off(parent, config_home, step)
+    found = existing_child(parent, "handoff", config_home.where, again)
     assert found is not None
     assert (found.session_id, found.written) == (child, False)
-
-
-def test_no_step_at_all_counts_as_one(parent: locate.SessionFile, config_home: ConfigHome) -> None:
-    """Two plain handoffs are the same."""
-    child = hand_off(parent, config_home, "")
-    found = existing_child(parent, "handoff", config_home.where, "")
-    assert found is not None
-    assert found.session_id == child
 
 
 def test_one_figure_with_a_trim(config_home: ConfigHome) -> None:
@@ -60,27 +65,33 @@ def test_one_figure_with_a_trim(config_home: ConfigHome) -> None:
 
 
 def test_another_step_is_another_handoff(parent: locate.SessionFile, config_home: ConfigHome) -> None:
-    """Also one that only begins or ends alike."""
+    """Also one that only begins or ends alike; nor does a rollover without a step answer for a handoff."""
     hand_off(parent, config_home)
     for step in ("", "fix", "the tests", "fix the tests now"):
         assert existing_child(parent, "handoff", config_home.where, step) is None
-
-
-def test_a_rollover_is_no_handoff(parent: locate.SessionFile, config_home: ConfigHome) -> None:
-    """What was made from the shell without a step does not answer for a handoff."""
     hand_off(parent, config_home, "", kind="rollover")
     assert existing_child(parent, "handoff", config_home.where, "") is None
 
 
-def test_a_prompt_in_the_parent_since_makes_it_new(parent: locate.SessionFile, config_home: ConfigHome) -> None:
+@pytest.mark.parametrize(
+    "more",
+    [
+        [user("and this", uuid="u2", parent="a1", ts=LATER)],
+        [assistant("and more", uuid="a2", parent="a1", ts=LATER)],
+        [
+            user("migrate to another database", uuid="u2", parent="a1", ts=LATER),
+            *(user([result("t", "x" * 8_000)], uuid=f"w{n}", parent="u2", ts=LATER) for n in range(20)),
+        ],
+    ],
+    ids=["a prompt", "answers to one from before", "a prompt farther from the end than a glance reaches"],
+)
+def test_work_in_the_parent_since_makes_it_new(
+    parent: locate.SessionFile, config_home: ConfigHome, more: list[Record]
+) -> None:
     """There is more to hand off than there was."""
     hand_off(parent, config_home)
-    more = [
-        user("do it", uuid="u1", ts=LONG_AGO),
-        assistant("done", uuid="a1", parent="u1", ts=LONG_AGO),
-        user("and this", uuid="u2", parent="a1", ts=LATER),
-    ]
-    write_session(config_home.project(), PARENT, more)
+    with open(parent.path, "ab") as stream:
+        stream.write(session_bytes(more))
     assert existing_child(parent, "handoff", config_home.where, "fix the tests") is None
 
 
@@ -99,21 +110,3 @@ def test_a_child_that_was_gone_on_in_or_is_gone(parent: locate.SessionFile, conf
 def test_what_is_no_opening_has_no_step(text: object) -> None:
     """None for what is not ours; an opening cut short has an empty one."""
     assert not next_step_of(text)
-
-
-def test_a_prompt_behind_which_much_was_done_makes_it_new(parent: locate.SessionFile, config_home: ConfigHome) -> None:
-    """The prompt lies farther from the end of the file than a glance reaches; its work is what a handoff needs."""
-    hand_off(parent, config_home)
-    asked = user("migrate to another database", uuid="u2", parent="a1", ts=LATER)
-    work = [user([result("t", "x" * 8_000)], uuid=f"w{n}", parent="u2", ts=LATER) for n in range(20)]
-    with open(parent.path, "ab") as stream:
-        stream.write(session_bytes([asked, *work]))
-    assert existing_child(parent, "handoff", config_home.where, "fix the tests") is None
-
-
-def test_answers_in_the_parent_since_make_it_new(parent: locate.SessionFile, config_home: ConfigHome) -> None:
-    """Handed off while the model worked: what it did afterwards is not in the child."""
-    hand_off(parent, config_home)
-    with open(parent.path, "ab") as stream:
-        stream.write(session_bytes([assistant("and more", uuid="a2", parent="a1", ts=LATER)]))
-    assert existing_child(parent, "handoff", config_home.where, "fix the tests") is None

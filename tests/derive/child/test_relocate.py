@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.derive.child.relocate import relocation
+from resume_hooks.derive.child.bookkeeping import relocation
 from tests.builders import Record
 
 PATHS = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,8 +17,8 @@ from resume_hooks.derive.imports.record_filter import (
     is_said,
 )
 from resume_hooks.sessions.opening_layout import ChildSetting
-from tests import strangers
 from tests.builders import assistant, attachment, boundary, progress, result, system, user
+from tests.derive.imports.test_block_filter import JSON
 
 HERE = ChildSetting("00000009-0000-4000-8000-000000000009", "/here", "", "2.1.329", "2026-11-22T00:00:00.000Z")
 TAKE = ConversationOnly(HERE)
@@ -30,17 +29,6 @@ def taken(record: dict[str, Any]) -> dict[str, Any]:
     found = TAKE(record)
     assert found is not None
     return found
-
-
-def test_nothing_of_a_strangers_wishes() -> None:
-    """Of a record that asks for everything only the talk is left, in the new session's folder."""
-    for record in strangers.hostile():
-        found = TAKE(record)
-        assert strangers.EVIL.encode() not in orjson.dumps(found)
-        assert strangers.MODEL.encode() not in orjson.dumps(found)
-        if found is not None:
-            assert found.keys() <= FIELDS
-            assert (found["cwd"], found["entrypoint"], found["isSidechain"]) == ("/here", "cli", False)
 
 
 def test_what_is_said_stays() -> None:
@@ -121,11 +109,6 @@ def test_what_is_hidden() -> None:
     assert not is_hidden(user("x", uuid="u"))
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=6,
-)
 NAMES = st.sampled_from([*sorted(FIELDS), "rendered", "permissionMode", "x"])
 KINDS = st.sampled_from(["user", "assistant", "system", "attachment", "progress", "mode"])
 

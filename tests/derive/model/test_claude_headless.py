@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from resume_hooks.derive.model.answers import fenced
 from resume_hooks.derive.model.headless import ClaudeHeadless, passed
-from resume_hooks.derive.model.port import ModelCalls, Reply, Spent
+from resume_hooks.derive.model.port import ModelCalls, Reply, Spent, fenced
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.paths import Where
 from resume_hooks.system import capture
@@ -55,14 +54,9 @@ def test_what_the_client_is_given(tmp_path: Path) -> None:
     ask(made, "SECRET of the session")
     (call,) = made.calls()
     options = call["argv"]
-    for name, value in (
-        ("--output-format", "json"),
-        ("--model", "haiku"),
-        ("--tools", ""),
-        ("--setting-sources", "user"),
-        ("--permission-mode", "dontAsk"),
-    ):
-        assert options[options.index(name) + 1] == value
+    wanted = {"--output-format": "json", "--model": "haiku", "--tools": "", "--permission-mode": "dontAsk"}
+    wanted["--setting-sources"] = "user"
+    assert {name: options[options.index(name) + 1] for name in wanted} == wanted
     assert {"-p", "--no-session-persistence", "--strict-mcp-config", "--disable-slash-commands"} < set(options)
     assert json.loads(options[options.index("--json-schema") + 1]) == Found.model_json_schema()
     settings = json.loads(options[options.index("--settings") + 1])
@@ -185,10 +179,8 @@ def test_an_answer_that_is_json_alone(tmp_path: Path, said: str) -> None:
 )
 def test_json_within_prose_is_no_answer(tmp_path: Path, said: str) -> None:
     """Nobody goes looking for something like an object in it."""
-    assert (
-        failure(stand_in(tmp_path, f"result(result={said!r})")).message
-        == "haiku answered in prose where JSON was asked for"
-    )
+    failed = failure(stand_in(tmp_path, f"result(result={said!r})"))
+    assert failed.message == "haiku answered in prose where JSON was asked for"
 
 
 DEEP = "json.loads('{\"word\": \"x\", \"more\": ' + '[' * 400 + ']' * 400 + '}')"
@@ -258,10 +250,8 @@ def test_not_installed(tmp_path: Path) -> None:
     local = tmp_path / "home" / ".local" / "bin"
     local.mkdir(parents=True)
     (local / "claude").symlink_to(made.folder / "claude")
-    assert (
-        ClaudeHeadless(Where(environ | {"PATH": "/usr/bin:/bin"}), "haiku").ask("a", "b", Found, limit=30).data.word
-        == "x"
-    )
+    found = ClaudeHeadless(Where(environ | {"PATH": "/usr/bin:/bin"}), "haiku")
+    assert found.ask("a", "b", Found, limit=30).data.word == "x"
 
 
 def test_one_that_cannot_be_started(tmp_path: Path) -> None:

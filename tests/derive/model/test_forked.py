@@ -103,12 +103,8 @@ def test_a_refusal_is_told_on_one_short_line(fields: dict[str, Any], why: str) -
 
 def test_what_it_took_is_told_as_reported() -> None:
     """Nothing is said of what was not counted, or is no count."""
-    usage = {
-        "cache_read_input_tokens": 41_000,
-        "cache_creation_input_tokens": 0,
-        "input_tokens": 12,
-        "output_tokens": -1,
-    }
+    usage = {"cache_read_input_tokens": 41_000, "cache_creation_input_tokens": 0, "input_tokens": 12}
+    usage["output_tokens"] = -1
     assert told(usage=usage).words == "41,000 tokens read from the cache, 0 written to it, 12 new, 0 answered"
     for nothing in ({}, {"usage": {"input_tokens": 0}}, {"usage": "much"}, {"usage": {"input_tokens": "5"}}):
         assert told(**nothing).words == ""

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from resume_hooks.derive import summary as summaries
 from resume_hooks.derive.model.port import ModelCalls
-from resume_hooks.derive.summary import add_summary
-from resume_hooks.derive.summary.add_summary import MAX_WISH, SummaryOutcome
-from resume_hooks.errors import HeadlessFailed, NothingToHandOff, UsageError
+from resume_hooks.derive.summary import MAX_WISH, SummaryOutcome
+from resume_hooks.errors import HeadlessFailed, UsageError
 from resume_hooks.sessions import locate
 from resume_hooks.transcripts import invariants
 from tests.builders import (
@@ -41,9 +41,9 @@ def parent(config_home: ConfigHome) -> Path:
 def run(home: ConfigHome, parent: Path, *answers: Answer, wish: str = "") -> tuple[SummaryOutcome, Scripted]:
     """A rollover with a model that answers so."""
     model = Scripted(answers or [PLAIN])
-    begun = add_summary.plan(locate.session_file(str(parent)), home.where, wish=wish)
-    written = add_summary.write(begun, home.where)
-    outcome = add_summary.add_summary(begun, written, ModelCalls(model, 60, lambda _n, _c: None), home.where)
+    begun = summaries.plan(locate.session_file(str(parent)), home.where, wish=wish)
+    written = summaries.write(begun, home.where)
+    outcome = summaries.add_summary(begun, written, ModelCalls(model, 60, lambda _n, _c: None), home.where)
     return outcome, model
 
 
@@ -82,12 +82,12 @@ def test_the_summary_stands_in_the_child(config_home: ConfigHome, parent: Path) 
 
 def test_the_child_is_the_one_that_was_told_of(config_home: ConfigHome, parent: Path) -> None:
     """Its id, its title and its records' ids are the same with the digest alone and with the summary."""
-    begun = add_summary.plan(locate.session_file(str(parent)), config_home.where)
-    written = add_summary.write(begun, config_home.where)
+    begun = summaries.plan(locate.session_file(str(parent)), config_home.where)
+    written = summaries.write(begun, config_home.where)
     before = records(written.file)
     assert before[0]["continue_metadata"]["summary_included"] is False
     calls = ModelCalls(Scripted(), 60, lambda _n, _c: None)
-    done = add_summary.add_summary(begun, written, calls, config_home.where).receipt
+    done = summaries.add_summary(begun, written, calls, config_home.where).receipt
     after = records(done.file)
     assert (done.session_id, done.title, done.file) == (written.session_id, written.title, written.file)
     assert [row.get("uuid") for row in after] == [row.get("uuid") for row in before]
@@ -136,15 +136,15 @@ def test_a_child_that_somebody_opened_is_left_alone(config_home: ConfigHome, par
 
 def test_killed_at_any_step_the_child_is_whole(config_home: ConfigHome, parent: Path) -> None:
     """With the digest, or with the summary, too; the copy that it is compared with is swept by the next try."""
-    begun = add_summary.plan(locate.session_file(str(parent)), config_home.where)
-    written = add_summary.write(begun, config_home.where)
+    begun = summaries.plan(locate.session_file(str(parent)), config_home.where)
+    written = summaries.write(begun, config_home.where)
     child, outcomes = Path(written.file), []
     digest = child.read_bytes()
 
     def prepare() -> Callable[[], object]:
         child.write_bytes(digest)
         calls = ModelCalls(Scripted([PLAIN]), 60, lambda _n, _c: None)
-        return lambda: add_summary.add_summary(begun, written, calls, config_home.where)
+        return lambda: summaries.add_summary(begun, written, calls, config_home.where)
 
     for _ in crashes(prepare):
         outcomes.append(child.read_bytes() != digest)
@@ -163,11 +163,11 @@ def test_a_child_that_is_gone_is_told_of(config_home: ConfigHome, parent: Path) 
 
 def test_a_parent_that_is_gone_leaves_the_digest(config_home: ConfigHome, parent: Path) -> None:
     """The material is read after the child was made."""
-    begun = add_summary.plan(locate.session_file(str(parent)), config_home.where)
-    written = add_summary.write(begun, config_home.where)
+    begun = summaries.plan(locate.session_file(str(parent)), config_home.where)
+    written = summaries.write(begun, config_home.where)
     parent.unlink()
     model = Scripted()
-    outcome = add_summary.add_summary(begun, written, ModelCalls(model, 60, lambda _n, _c: None), config_home.where)
+    outcome = summaries.add_summary(begun, written, ModelCalls(model, 60, lambda _n, _c: None), config_home.where)
     assert outcome.failure
     assert model.calls == []
     assert os.path.exists(written.file)
@@ -254,14 +254,7 @@ def test_a_mark_shows_no_secret(config_home: ConfigHome, parent: Path) -> None:
     assert "not in the transcript" in text
 
 
-def test_nothing_to_hand_off(config_home: ConfigHome) -> None:
-    """A session in which nobody asked anything is refused before a model is."""
-    path = write_session(config_home.project(), SESSION, [custom_title("x")])
-    with pytest.raises(NothingToHandOff):
-        add_summary.plan(locate.session_file(path), config_home.where)
-
-
 def test_too_many_instructions(config_home: ConfigHome, parent: Path) -> None:
     """Refused before anything is made."""
     with pytest.raises(UsageError, match="more than"):
-        add_summary.plan(locate.session_file(str(parent)), config_home.where, wish="x" * (MAX_WISH + 1))
+        summaries.plan(locate.session_file(str(parent)), config_home.where, wish="x" * (MAX_WISH + 1))

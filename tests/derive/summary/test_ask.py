@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from resume_hooks.derive.model.port import ModelCalls
-from resume_hooks.derive.summary.ask import WISH, Summary, summarise
-from resume_hooks.derive.summary.parts import SummaryMaterial, SummaryPart
+from resume_hooks.derive.summary import WISH, Summary, SummaryMaterial, SummaryPart, summarise
 from resume_hooks.errors import HeadlessFailed
 from tests.builders import SESSION
 from tests.derive.summary.models import PLAIN, Scripted

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive.summary.ask import MAX_POINTS, MAX_SUMMARY, Summary, notes_text, rows_of, summary_text
+from resume_hooks.derive.summary import MAX_POINTS, MAX_SUMMARY, Summary, notes_text, rows_of, summary_text
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.sessions.opening_layout import NEXT_STEP, next_step_of, opening_text
 from tests.builders import SESSION

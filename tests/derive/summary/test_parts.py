@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from resume_hooks.derive.summary.parts import HEADING, MAX_PARTS, PART, VOICE, SummaryMaterial, material
+from resume_hooks.derive.summary import HEADING, MAX_PARTS, PART, VOICE, SummaryMaterial, material
 from resume_hooks.sessions import locate
 from tests.builders import (
     SESSION,

@@ -151,10 +151,9 @@ def _together(make: Maker) -> None:
 def _asides(make: Maker) -> None:
     make.add("progress", data={"type": "hook_progress"})
     if make.pick(True, False):
-        make.lines.append(
-            builders.attachment(make.text() + "a", uuid=f"att-{make.count}", parent=make.parent, ts=make.time)
-        )
-        make.parent = f"att-{make.count}"
+        uuid = f"att-{make.count}"
+        make.lines.append(builders.attachment(make.text() + "a", uuid=uuid, parent=make.parent, ts=make.time))
+        make.parent = uuid
     make.add("system", subtype="informational", content="note")
     make.user("Caveat: remark", isMeta=True)
 
@@ -203,13 +202,12 @@ def _compaction(make: Maker) -> None:
     elif kind in {"list", "dangling"}:
         uuids = [*before[-2:], *(["gone"] if kind == "dangling" else [])]
         preserved = {"anchorUuid": f"sum-{number}", "uuids": uuids, "allUuids": uuids}
-    make.lines.append(
-        builders.boundary(
-            uuid=f"bound-{number}", before=make.parent, ts=make.time + 1, segment=segment, preserved=preserved
-        )
-    )
-    make.lines.append(builders.summary("what was", uuid=f"sum-{number}", parent=f"bound-{number}", ts=make.time + 1))
     make.time += 1
+    bound = f"bound-{number}"
+    make.lines += [
+        builders.boundary(uuid=bound, before=make.parent, ts=make.time, segment=segment, preserved=preserved),
+        builders.summary("what was", uuid=f"sum-{number}", parent=bound, ts=make.time),
+    ]
     make.parent = f"sum-{number}"
 
 
@@ -249,24 +247,15 @@ def _books(make: Maker) -> None:
 
 
 def _bytes(make: Maker) -> None:
-    row = json.dumps(builders.user("lone \ud83d here", uuid=f"lone-{make.count}", parent=make.parent, ts=make.time + 1))
-    spaced = json.dumps(builders.user("spaced", uuid=f"sp-{make.count}", parent=make.parent, ts=make.time + 1))
     trouble = make.pick("garbage", "blank", "utf8", "surrogate", "spaced")
-    if trouble == "surrogate":
-        make.lines.append(row.encode())
-        make.parent = f"lone-{make.count}"
-    elif trouble == "spaced":
-        make.lines.append(spaced.encode())
-        make.parent = f"sp-{make.count}"
-    elif trouble == "utf8":
-        make.lines.append(
-            builders.line(
-                builders.user("bad MARK utf", uuid=f"bad-{make.count}", parent=make.parent, ts=make.time + 1)
-            ).replace(b"MARK", b"\xff\xfe")
-        )
-        make.parent = f"bad-{make.count}"
-    else:
+    if trouble in {"garbage", "blank"}:
         make.lines.append({"garbage": b'{"torn', "blank": b""}[trouble])
+        return
+    said = {"utf8": "bad MARK utf", "surrogate": "lone \ud83d here", "spaced": "spaced"}[trouble]
+    row = builders.user(said, uuid=f"{trouble}-{make.count}", parent=make.parent, ts=make.time + 1)
+    bad = trouble == "utf8"
+    make.lines.append(builders.line(row).replace(b"MARK", b"\xff\xfe") if bad else json.dumps(row).encode())
+    make.parent = f"{trouble}-{make.count}"
 
 
 STEPS = (

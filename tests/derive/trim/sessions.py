@@ -111,3 +111,10 @@ def rows_of(path: Path) -> list[Record]:
 def by_uuid(path: Path) -> dict[str, Record]:
     """The linked records of a file."""
     return {row["uuid"]: row for row in rows_of(path) if "uuid" in row}
+
+
+def at(row: Any, address: tuple[str | int, ...]) -> Any:
+    """The value at an address within a record."""
+    for key in address:
+        row = row[key]
+    return row

@@ -129,12 +129,22 @@ def assert_trimmed(path: Path, original: bytes, backup: Path) -> list[int]:
 
 @pytest.mark.parametrize("content", [session_bytes(bulky(6)), odd_session()], ids=["plain", "odd"])
 def test_only_what_was_chosen_changes(config_home: ConfigHome, content: bytes) -> None:
-    """Old outputs become placeholders that name the backup; every other line is byte for byte in its place."""
+    """Old outputs become placeholders that name the backup; every other line is byte for byte in its place.
+
+    The session is its own parent; the notes say what a running client and the counts are like.
+    """
     path = laid(config_home, content)
     done = trim(config_home, path)
     assert kept(config_home) == [Path(done.backup)]
     changed = assert_trimmed(path, content, Path(done.backup))
     assert len(changed) == 4  # two turns are protected
+    made = done.receipt
+    assert (made.kind, made.written, made.tools_trimmed) == ("trim", True, 4)
+    assert (made.session_id, made.parent_session_id, made.file, made.parent_file) == (*[SESSION] * 2, *[str(path)] * 2)
+    assert made.tokens_after < made.tokens_before
+    assert all(check.ok for check in made.checks)
+    assert any("keeps its own memory" in note for note in made.warnings)
+    assert any("token counts in the file stay" in note for note in made.warnings)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [name.name for name in path.parent.iterdir()] == [path.name]
 
@@ -155,22 +165,6 @@ def test_the_backup_is_the_original(config_home: ConfigHome) -> None:
     assert ":" not in backup.name
 
 
-def test_the_receipt_names_the_session_itself(config_home: ConfigHome) -> None:
-    """No child: the session is its own parent; the notes say what a running client and the counts are like."""
-    path = laid(config_home, bulky(6))
-    made = trim(config_home, path).receipt
-    assert (made.kind, made.written, made.tools_trimmed) == ("trim", True, 4)
-    assert (made.session_id, made.parent_session_id, made.file, made.parent_file) == (
-        SESSION,
-        SESSION,
-        *[str(path)] * 2,
-    )
-    assert made.tokens_after < made.tokens_before
-    assert all(check.ok for check in made.checks)
-    assert any("keeps its own memory" in note for note in made.warnings)
-    assert any("token counts in the file stay" in note for note in made.warnings)
-
-
 def test_our_link_follows(config_home: ConfigHome) -> None:
     """A held session: the old file is the backup's alone, the next look holds the new one, and nothing is archived."""
     path = laid(config_home, bulky(8))
@@ -185,7 +179,10 @@ def test_our_link_follows(config_home: ConfigHome) -> None:
 
 
 def test_a_second_trim_keeps_pointing_at_the_first_backup(config_home: ConfigHome) -> None:
-    """What was trimmed already stays as it is; what is trimmed now points at the backup of now, at the same line."""
+    """What was trimmed already stays as it is; what is trimmed now points at the backup of now, at the same line.
+
+    The same trim again writes nothing, and no second backup stays; the session stays as old as it was.
+    """
     path = laid(config_home, bulky(6))
     first = Path(trim(config_home, path).backup)
     between = path.read_bytes()
@@ -196,17 +193,10 @@ def test_a_second_trim_keeps_pointing_at_the_first_backup(config_home: ConfigHom
     assert [n for n, file in pointing.items() if file == str(first)] == [2, 6, 10, 14]
     assert [n for n, file in pointing.items() if file == second.backup] == [18, 22]
     assert all(record["original_index"] == n for n, record in enumerate(records) if "truncated" in record)
-
-
-def test_the_same_trim_again_writes_nothing(config_home: ConfigHome) -> None:
-    """Nothing is left to gain: no byte changes, and no second backup stays."""
-    path = laid(config_home, bulky(6))
-    trim(config_home, path)
     between = path.read_bytes()
     again = trim(config_home, path, force=True)
     assert (again.backup, again.receipt.written, again.receipt.file) == ("", False, "")
-    assert path.read_bytes() == between
-    assert len(kept(config_home)) == 1
+    assert (path.read_bytes(), path.stat().st_mtime, len(kept(config_home))) == (between, LONG_AGO, 2)
 
 
 def test_a_plan_changes_nothing(config_home: ConfigHome) -> None:
@@ -251,15 +241,6 @@ def test_only_a_session_of_its_own_name(config_home: ConfigHome, tmp_path: Path)
         trim(config_home, Path(trim(config_home, path).backup), force=True)
 
 
-def test_nothing_to_trim_leaves_no_backup(config_home: ConfigHome) -> None:
-    """A session without a conversation, and one that a trim would not pay for."""
-    empty = laid(config_home, [last_prompt("gone")], number=1)
-    with pytest.raises(NothingToTrim):
-        trim(config_home, empty)
-    assert not trim(config_home, laid(config_home, conversation(3), number=2)).receipt.written
-    assert kept(config_home) == []
-
-
 def test_a_failed_check_changes_nothing(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the file as read back does not hold keeps it from being put in place, and the backup goes too."""
     path = laid(config_home, bulky(6))
@@ -280,16 +261,6 @@ def test_one_at_a_time(config_home: ConfigHome) -> None:
             trim(config_home, path)
         assert trim(config_home, other).receipt.written
     assert trim(config_home, path).receipt.written
-
-
-def test_an_old_session_stays_old(config_home: ConfigHome) -> None:
-    """It does not become the latest one, and can be trimmed in place again at once."""
-    path = laid(config_home, bulky(6))
-    assert trim(config_home, path).receipt.written
-    assert path.stat().st_mtime == LONG_AGO
-    assert trim(config_home, path, keep_recent=0).receipt.written
-    assert path.stat().st_mtime == LONG_AGO
-    assert len(kept(config_home)) == 2
 
 
 def test_a_read_only_session_is_not_rewritten(config_home: ConfigHome) -> None:
@@ -318,7 +289,7 @@ def test_a_backup_of_the_same_moment_stays(config_home: ConfigHome, monkeypatch:
 
 
 def test_no_lock_stays_without_a_backup(config_home: ConfigHome) -> None:
-    """After a trim that does not pay the session's folder is gone; with a backup in it, it stays."""
+    """After a trim that does not pay, or without a conversation, the folder is gone; with a backup in it, it stays."""
     folder = Path(backups.folder_of(SESSION, config_home.where))
     path = laid(config_home, conversation(3))
     assert not trim(config_home, path).receipt.written
@@ -353,38 +324,23 @@ def test_a_lock_that_is_removed_is_held_by_one(config_home: ConfigHome, tmp_path
     assert not Path(backups.folder_of(SESSION, config_home.where)).exists()
 
 
-def _shrink(path: Path) -> None:
-    os.truncate(path, 1_000)
-
-
-def _rewrite(path: Path) -> None:
-    path.write_bytes(path.read_bytes().replace(b"seen 3", b"SEEN 3"))
-
-
-def _replace(path: Path) -> None:
-    shutil.copy(path, f"{path}.new")
-    os.replace(f"{path}.new", path)
-
-
-def _remove(path: Path) -> None:
-    path.rename(f"{path}.away")
-
-
-def _link(path: Path) -> None:
-    path.rename(f"{path}.away")
-    path.symlink_to(f"{path}.away")
-
-
-@pytest.mark.parametrize("change", [_shrink, _rewrite, _replace, _remove, _link])
-def test_a_file_that_was_changed_meanwhile(
-    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None]
-) -> None:
+@pytest.mark.parametrize("how", ["shrunk", "rewritten", "replaced", "removed", "a link"])
+def test_a_file_that_was_changed_meanwhile(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     """Shrunk, rewritten, replaced, removed, made a link while we work: refused, and left as the other one made it."""
     path = laid(config_home, bulky(6))
     made: list[bytes] = []
 
     def disturb(*given: Any) -> list[Any]:
-        change(path)
+        if how == "shrunk":
+            os.truncate(path, 1_000)
+        elif how == "rewritten":
+            path.write_bytes(path.read_bytes().replace(b"seen 3", b"SEEN 3"))
+        elif how == "replaced":
+            os.replace(shutil.copy(path, f"{path}.new"), path)
+        else:
+            path.rename(f"{path}.away")
+            if how == "a link":
+                path.symlink_to(f"{path}.away")
         made.append(path.read_bytes() if path.exists() else b"")
         return []
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import stat
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +16,8 @@ from resume_hooks.derive.originals import look_up
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import LEGEND, decide
-from resume_hooks.derive.trimmed_session import read_trimmed
-from resume_hooks.errors import CheckFailed, NothingToTrim, UsageError
-from resume_hooks.paths import Where
+from resume_hooks.derive.untrim import read_trimmed
+from resume_hooks.errors import NothingToTrim
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.sessions.link_log import read_links
@@ -48,25 +45,6 @@ def session(home: ConfigHome, session_id: str = SESSION) -> Path:
 def blocks_in(path: Path) -> list[str]:
     """The texts of a file that open with a lineage block."""
     return [said for row in rows_of(path) if (said := text(row)).startswith(OPENING)]
-
-
-def test_the_parent_keeps_its_bytes(config_home: ConfigHome) -> None:
-    """A trim only reads the session: bytes, time and mode are as they were."""
-    path = session(config_home)
-    before = path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_mode
-    child = trimmed(config_home, path)
-    assert (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_mode) == before
-    assert child.parent == path.parent
-    assert stat.S_IMODE(child.stat().st_mode) == 0o600
-
-
-def test_planning_writes_nothing(config_home: ConfigHome) -> None:
-    """A preview leaves no trace, in the project or in our state."""
-    path = session(config_home)
-    before = sorted(config_home.root.rglob("*"))
-    decided = planned(config_home, path)
-    assert receipt(decided).written is False
-    assert sorted(config_home.root.rglob("*")) == before
 
 
 def test_the_child_is_linked_and_titled(config_home: ConfigHome) -> None:
@@ -210,24 +188,6 @@ def test_a_prompt_that_quotes_a_block_stays(config_home: ConfigHome) -> None:
     assert len(blocks_in(child)) == 2
 
 
-def test_bookkeeping_is_carried(config_home: ConfigHome) -> None:
-    """Tag, pull request, mode and worktree under the child's id; titles, prompts and permissions are not."""
-    books: list[Record] = [
-        {"type": "tag", "tag": "wip", "sessionId": SESSION},
-        {"type": "pr-link", "prNumber": 5, "sessionId": SESSION},
-        {"type": "mode", "mode": "normal", "sessionId": SESSION},
-        {"type": "worktree-state", "worktree": None, "sessionId": SESSION},
-        {"type": "ai-title", "aiTitle": "x", "sessionId": SESSION},
-        {"type": "permission-mode", "permissionMode": "plan", "sessionId": SESSION},
-        builders.last_prompt("c2"),
-    ]
-    path = written(config_home, [*Chain().ask().tool("t1").rows, *books])
-    child = trimmed(config_home, path)
-    found = {row["type"]: row["sessionId"] for row in rows_of(child) if "uuid" not in row and "type" in row}
-    assert found == dict.fromkeys(["tag", "pr-link", "mode", "worktree-state", "custom-title"], child.stem)
-    assert b'\n{"type":"tag"' in child.read_bytes()
-
-
 def snapshot(message: str, **extra: Any) -> Record:
     """A snapshot of the user's files at a message."""
     return {
@@ -259,38 +219,6 @@ def test_a_snapshot_that_names_its_session_is_renamed(config_home: ConfigHome) -
     assert snapshot("c0", sessionId=child.stem) in rows_of(child)
 
 
-def companions(home: ConfigHome) -> tuple[Path, Path]:
-    """A large output and a file's backup, where the client puts them."""
-    output = home.project() / SESSION / "tool-results" / "big.txt"
-    backup = home.config / "file-history" / SESSION / "b@v1"
-    for path in (output, backup):
-        path.parent.mkdir(parents=True)
-        path.write_bytes(b"kept")
-    return output, backup
-
-
-def test_companions_lie_under_the_childs_id(config_home: ConfigHome) -> None:
-    """Large outputs and file backups outlive the parent."""
-    path = written(config_home, [*Chain().ask().tool("t1").rows, snapshot("c0")])
-    output, backup = companions(config_home)
-    child = trimmed(config_home, path)
-    assert child.with_suffix("").joinpath("tool-results", "big.txt").samefile(output)
-    assert backup.parent.parent.joinpath(child.stem, "b@v1").read_bytes() == b"kept"
-
-
-def test_a_child_that_fails_its_check_leaves_nothing(config_home: ConfigHome) -> None:
-    """The session changed between plan and write: no file, no companions, no link."""
-    path = session(config_home)
-    companions(config_home)
-    decided = planned(config_home, path)
-    before = sorted(config_home.root.rglob("*"))
-    path.write_bytes(path.read_bytes().replace(b'"id":"t1"', b'"id":"t2"'))
-    with pytest.raises(CheckFailed):
-        write(decided, config_home.where)
-    assert sorted(config_home.root.rglob("*")) == before
-    assert read_links(config_home.where) == []
-
-
 def test_another_folder_gets_the_child_and_a_warning(config_home: ConfigHome, tmp_path: Path) -> None:
     """``--output-dir``: written there, and it says that the client won't find it."""
     folder = tmp_path / "out"
@@ -318,13 +246,6 @@ def test_nothing_to_trim(config_home: ConfigHome, rows: list[Record]) -> None:
     with pytest.raises(NothingToTrim) as nothing:
         planned(config_home, written(config_home, rows))
     assert nothing.value.remedy.startswith("Send a prompt first")
-
-
-def test_a_sub_agents_transcript_is_no_parent(config_home: ConfigHome) -> None:
-    """Its session is named instead."""
-    rows = [{**row, "isSidechain": True} for row in conversation(1)]
-    with pytest.raises((NothingToTrim, UsageError)):
-        planned(config_home, written(config_home, rows))
 
 
 def test_what_would_not_pay_is_said(config_home: ConfigHome) -> None:
@@ -375,15 +296,6 @@ def test_numbers_add_up(config_home: ConfigHome) -> None:
         json.loads(Path(receipt.file).read_bytes().split(b"\n")[0])["trim_metadata"]["stats"]["trimmed_tokens"]
         == receipt.tokens_after
     )
-
-
-def test_a_state_folder_that_can_not_be_written_is_a_warning(config_home: ConfigHome) -> None:
-    """The session itself holds the link; the child is there all the same."""
-    environ = {**config_home.environ, "RESUME_HOOKS_HOME": "/dev/null/state"}
-    receipt = write(planned(config_home, session(config_home)), Where(environ))
-    assert receipt.written
-    assert os.path.exists(receipt.file)
-    assert any("state folder" in warning for warning in receipt.warnings)
 
 
 OUTPUT = "output of a command " * 400

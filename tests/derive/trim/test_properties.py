@@ -28,7 +28,7 @@ from resume_hooks.transcripts.transcript import Transcript, scan
 from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, MEDIA, THINKING
 from tests.builders import SESSION
 from tests.derive.trim.nasty import options, transcripts
-from tests.derive.trim.sessions import chain_of
+from tests.derive.trim.sessions import at, chain_of
 
 VARIABLE = re.compile(
     rb'"(?:sessionId":(?:"[^"]*"|null)|parentUuid":(?:"[^"]*"|null)|timestamp":"[^"]*"|\w+_tokens":\d+)'
@@ -82,13 +82,6 @@ def strings(value: Any) -> Iterator[str]:
 def sent(record: Record) -> Counter[str]:
     """The strings of a record that reach the API."""
     return Counter([*strings(record.get("message")), *strings(record.get("rendered"))])
-
-
-def at(record: Any, address: tuple[str | int, ...]) -> Any:
-    """The value at an address."""
-    for key in address:
-        record = record[key]
-    return record
 
 
 def assert_answered_in_turn(child: Transcript) -> None:

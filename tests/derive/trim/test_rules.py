@@ -13,7 +13,7 @@ from resume_hooks.errors import UsageError
 from tests import builders
 from tests.builders import SESSION, ConfigHome, Record
 from tests.derive.trim.nasty import IMAGE
-from tests.derive.trim.sessions import LONG, Chain, by_uuid, planned, trimmed, written
+from tests.derive.trim.sessions import LONG, Chain, at, by_uuid, planned, trimmed, written
 
 AT = SESSION[:8]
 OTHER = "another output line\n" * 100
@@ -69,6 +69,13 @@ def reads(*rows: tuple[str, str, dict[str, Any]]) -> Callable[[], Chain]:
     return chain
 
 
+def gone(tool: str, size: str, why: str = "") -> str:
+    """What a result of a tool in the third line becomes."""
+    why = why and f"; {why}"
+    return f"[Results from {tool} tool suppressed - original content was {size} characters; original: {AT}:2{why}]"
+
+
+OUTPUT = ("c2", "message", "content", 0, "content")
 A: dict[str, Any] = {"file_path": "/a"}
 PART: dict[str, Any] = {"file_path": "/a", "offset": 5, "limit": 9}
 
@@ -150,28 +157,18 @@ KEPT = [
 
 CUT = [
     cut("superseded", "a file read again", reads(("t1", "Read", A), ("t2", "Read", A)),
-        ("c2", "message", "content", 0, "content"),
-        f"[Results from Read tool suppressed - original content was 1,702 characters; original: {AT}:2; "
-        "the file was read again later]"),
+        OUTPUT, gone("Read", "1,702", "the file was read again later")),
     cut("superseded", "a part before the whole", reads(("t1", "Read", PART), ("t2", "Read", A)),
-        ("c2", "message", "content", 0, "content"),
-        f"[Results from Read tool suppressed - original content was 1,702 characters; original: {AT}:2; "
-        "the file was read again later]"),
+        OUTPUT, gone("Read", "1,702", "the file was read again later")),
     cut("superseded", "a file changed later", reads(("t1", "Read", A), ("t2", "Edit", A)),
-        ("c2", "message", "content", 0, "content"),
-        f"[Results from Read tool suppressed - original content was 1,702 characters; original: {AT}:2; "
-        "the file was changed later]"),
+        OUTPUT, gone("Read", "1,702", "the file was changed later")),
     cut("repeats", "the earlier of two", lambda: ask().tool("t1", "Bash").tool("t2", "Bash").turns(1),
-        ("c2", "message", "content", 0, "content"),
-        f"[Results from Bash tool suppressed - original content was 1,700 characters; original: {AT}:2; "
-        "the same output came again later]"),
+        OUTPUT, gone("Bash", "1,700", "the same output came again later")),
     cut("repeats", "the later of two stays", lambda: ask().tool("t1", "Bash").tool("t2", "Bash").turns(1),
         ("c4", "message", "content", 0, "content"), LONG),
     cut("failures", "an error before a success",
         lambda: ask().tool("t1", "Bash", error=True, command="x").tool("t2", "Bash", OTHER, command="x"),
-        ("c2", "message", "content", 0, "content"),
-        f"[Results from Bash tool suppressed - original content was 1,700 characters; original: {AT}:2; "
-        "failed, and was done again with success]"),
+        OUTPUT, gone("Bash", "1,700", "failed, and was done again with success")),
     cut("failures", "it stays an error",
         lambda: ask().tool("t1", "Bash", error=True, command="x").tool("t2", "Bash", OTHER, command="x"),
         ("c2", "message", "content", 0, "is_error"), True),
@@ -193,18 +190,13 @@ CUT = [
         {"type": "text",
          "text": f"[Image or document suppressed - original content was 960 tokens; original: {AT}:1]"}),
     cut("media", "an image in a result", lambda: ask().tool("t1", "Read", [IMAGE]),
-        ("c2", "message", "content", 0, "content", 0, "text"),
+        (*OUTPUT, 0, "text"),
         f"[Image or document suppressed - original content was 960 tokens; original: {AT}:2]"),
-    cut("results", "a plain output", lambda: ask().tool("t1", "Read", "x" * 501),
-        ("c2", "message", "content", 0, "content"),
-        f"[Results from Read tool suppressed - original content was 501 characters; original: {AT}:2]"),
+    cut("results", "a plain output", lambda: ask().tool("t1", "Read", "x" * 501), OUTPUT, gone("Read", "501")),
     cut("results", "a text within blocks", lambda: ask().tool("t1", "mcp__x__y", [{"type": "text", "text": LONG}]),
-        ("c2", "message", "content", 0, "content", 0, "text"),
-        f"[Results from mcp__x__y tool suppressed - original content was 1,700 characters; original: {AT}:2]"),
+        (*OUTPUT, 0, "text"), gone("mcp__x__y", "1,700")),
     cut("results", "a tool that was named", lambda: ask().tool("t1", "ToolSearch"),
-        ("c2", "message", "content", 0, "content"),
-        f"[Results from ToolSearch tool suppressed - original content was 1,700 characters; original: {AT}:2]",
-        tools=("toolsearch",)),
+        OUTPUT, gone("ToolSearch", "1,700"), tools=("toolsearch",)),
     cut("inputs", "a file that was written",
         lambda: ask().tool("t1", "Write", "ok", content=LONG, file_path="/nowhere/a"),
         ("c1", "message", "content", 0, "input", "content"),
@@ -233,13 +225,6 @@ CUT = [
         ("c3", "message", "content", 0, "text"),
         f"[Claude response trimmed - original was 1,200 characters; original: {AT}:3]", assistant=9),
 ]  # fmt: skip
-
-
-def at(row: Any, path: tuple[str | int, ...]) -> Any:
-    """The value at the end of a path."""
-    for key in path:
-        row = row[key]
-    return row
 
 
 @pytest.mark.parametrize("row", KEPT, ids=lambda row: f"{row.rule}: {row.why}")

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive.trim.options import KEPT_RESULTS, TypedOptions, options_of, parse
-from resume_hooks.derive.trim.plan import TrimPlan
-from resume_hooks.derive.trim.preview import remarks
+from resume_hooks.derive.trim.plan import TrimPlan, remarks
 from resume_hooks.errors import UsageError
 from tests.builders import ConfigHome
 from tests.derive.trim.nasty import IMAGE
@@ -34,15 +33,10 @@ def turns(count: int) -> Chain:
     return chain
 
 
-@pytest.mark.parametrize(("recent", "gone"), [(0, 4), (1, 3), (2, 2), (3, 1), (4, 0), (99, 0)])
-def test_the_last_turns_stay(config_home: ConfigHome, recent: int, gone: int) -> None:
-    """``--keep-recent N`` protects N prompts and all that follows them."""
+@pytest.mark.parametrize(("recent", "gone"), [(0, 4), (1, 3), (2, 2), (None, 2), (3, 1), (4, 0), (99, 0)])
+def test_the_last_turns_stay(config_home: ConfigHome, recent: int | None, gone: int) -> None:
+    """``--keep-recent N`` protects N prompts and all that follows them; the usual number is two."""
     assert calls(plan(config_home, turns(4), keep_recent=recent)) == [f"t{number}" for number in range(gone)]
-
-
-def test_two_turns_stay_unless_said(config_home: ConfigHome) -> None:
-    """Without an option the usual number of turns is protected."""
-    assert calls(plan(config_home, turns(4), keep_recent=None)) == ["t0", "t1"]
 
 
 def test_of_a_turn_without_end_only_the_last_results_stay(config_home: ConfigHome) -> None:
@@ -129,14 +123,6 @@ def test_the_first_rule_that_names_a_piece_has_it(config_home: ConfigHome) -> No
     assert [choice.rule for choice in plan(config_home, chain).choices] == ["superseded", "results"]
 
 
-@pytest.mark.parametrize("options", [{"only": ("reslts",)}, {"skip": ("all",)}])
-def test_a_rule_that_does_not_exist(config_home: ConfigHome, options: dict[str, Any]) -> None:
-    """The error names it and lists those that there are."""
-    with pytest.raises(UsageError, match="There is no rule") as caught:
-        plan(config_home, turns(1), **options)
-    assert "superseded" in caught.value.remedy
-
-
 def counted(count: int) -> Chain:
     """Turns whose outputs cost about a thousand tokens each, as the API counted them; one file is read twice."""
     chain = Chain()
@@ -215,7 +201,8 @@ def test_options_in_any_order(config_home: ConfigHome) -> None:
         ("--tools", "needs a value"),
         ("--tools ''", "empty"),
         ("--only ,", "empty"),
-        ("--only nothing", "no rule 'nothing'"),
+        ("--only reslts", "no rule 'reslts'"),
+        ("--skip all", "no rule 'all'"),
         ("--only assistant", "how many"),
         ("--keep-recent x", "needs a number"),
         ("--keep-recent -1", "less than 0"),
@@ -227,9 +214,10 @@ def test_options_in_any_order(config_home: ConfigHome) -> None:
     ],
 )
 def test_what_can_not_be_meant(config_home: ConfigHome, text: str, words: str) -> None:
-    """A sentence that says what, and nothing is done."""
-    with pytest.raises(UsageError, match=words):
+    """A sentence that says what, and nothing is done; a rule's error lists those that there are."""
+    with pytest.raises(UsageError, match=words) as caught:
         parse(text)
+    assert ("superseded" in caught.value.remedy) is ("no rule" in words)
 
 
 def test_an_empty_list_is_no_list(config_home: ConfigHome) -> None:

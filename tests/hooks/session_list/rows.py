@@ -11,35 +11,15 @@ from tests.builders import CWD, instant, session_id
 
 def row(number: int = 1, **fields: Any) -> ListedSession:
     """A row of a small session, one hour old at ``NOW``; ``fields`` replace its own."""
+    name = session_id(number)
     usual: dict[str, Any] = {
-        "agent": "claude",
-        "session_id": session_id(number),
-        "path": f"/nowhere/{session_id(number)}.jsonl",
-        "title": f"Title {number}",
-        "tag": "",
-        "agent_name": "",
-        "branch": "main",
-        "folder": CWD,
-        "created": instant(0),
-        "ended": instant(10),
-        "mtime": NOW - 3_600,
-        "size": 4_100,
-        "turns": 3,
-        "turns_at_least": 3,
-        "tokens": 20_000,
-        "measured": True,
-        "window": 200_000,
-        "kind": "original",
-        "derivation_type": "original",
-        "parent_id": None,
-        "expires_days": 20,
-        "expires_at": None,
-        "kept": False,
-        "open": False,
-        "commands": ResumeCommands(
-            f"/resume {session_id(number)}", f"cd {CWD} && claude --resume {session_id(number)}"
-        ),
-    }
+        "agent": "claude", "session_id": name, "path": f"/nowhere/{name}.jsonl", "title": f"Title {number}", "tag": "",
+        "agent_name": "", "branch": "main", "folder": CWD, "created": instant(0), "ended": instant(10), "size": 4_100,
+        "mtime": NOW - 3_600, "turns": 3, "turns_at_least": 3, "tokens": 20_000, "measured": True, "window": 200_000,
+        "kind": "original", "derivation_type": "original", "parent_id": None, "expires_days": 20, "expires_at": None,
+        "kept": False, "open": False,
+        "commands": ResumeCommands(f"/resume {name}", f"cd {CWD} && claude --resume {name}"),
+    }  # fmt: skip
     return ListedSession(**{**usual, **fields})
 
 

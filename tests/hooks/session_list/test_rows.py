@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks.hooks.session_list.rows import cut, home_short, listed, titled, told, wrapped
-from resume_hooks.hooks.session_list.said import Said
+from resume_hooks.hooks.session_list.state import Said
 from resume_hooks.system.text import width
 from tests.hooks.session_list.rows import NOW, row
 

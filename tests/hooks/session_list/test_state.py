@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.hooks.session_list.said import Said
-from resume_hooks.hooks.session_list.state import Choices, Listed
+from resume_hooks.hooks.session_list.state import Choices, Listed, Said
 from tests.builders import session_id
 from tests.hooks.session_list.rows import row
 

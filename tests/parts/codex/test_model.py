@@ -9,7 +9,7 @@ import pytest
 
 from resume_hooks.derive.child.draft import NOBODY
 from resume_hooks.derive.model.headless import model_for
-from resume_hooks.derive.summary.ask import Summary
+from resume_hooks.derive.summary import Summary
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.parts.codex.model import CodexExec, strict
 from resume_hooks.paths import Where

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 
-from resume_hooks.hooks.hosts import host_of
-from resume_hooks.hooks.reply import block
+from resume_hooks.hooks.reply import block, host_of
 
 
 def test_codex_is_answered_in_its_own_form() -> None:

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from resume_hooks.cli.main import cli as command
 from resume_hooks.cli.schema import form
+from resume_hooks.derive import summary
 from resume_hooks.derive.model.port import ModelCalls
-from resume_hooks.derive.summary import add_summary
 from resume_hooks.maintenance.doctor import Finding, diagnose
 from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.sessions.locate import resolve
@@ -208,10 +208,10 @@ def test_a_session_of_no_folder_goes_on_in_codex(home: Path, config_home: Config
 def test_a_summary_stands_in_a_child_of_codex(config_home: ConfigHome, home: Path) -> None:
     """A model's, asked through the same port; the digest alone stood there before."""
     parent = resolve(THREAD, "/", config_home.where, foreign=True)
-    begun = add_summary.plan(parent, config_home.where)
-    written = add_summary.write(begun, config_home.where)
+    begun = summary.plan(parent, config_home.where)
+    written = summary.write(begun, config_home.where)
     calls = ModelCalls(Scripted(), 60, lambda _n, _c: None)
-    outcome = add_summary.add_summary(begun, written, calls, config_home.where)
+    outcome = summary.add_summary(begun, written, calls, config_home.where)
     assert outcome.failure == ""
     assert outcome.receipt.file == written.file
     text = Path(written.file).read_text("utf-8")

@@ -23,7 +23,7 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.originals import origins_in
 from resume_hooks.derive.trim.plan import SessionScan
-from resume_hooks.derive.trimmed_session import read_trimmed
+from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.errors import NotATranscript, NothingToTrim, PlanOutdated, SessionNotFound, UsageError
 from resume_hooks.parts.smart_trim import plan
 from resume_hooks.parts.smart_trim.offer import CERTAIN, UNJUDGED

@@ -20,7 +20,7 @@ from resume_hooks.derive import fork, untrim
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trimmed_session import read_trimmed
+from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
 from tests.builders import ConfigHome

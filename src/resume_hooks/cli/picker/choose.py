@@ -13,9 +13,8 @@ from resume_hooks.cli.continue_ import copy_command
 from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.question import AnswerChoice, ask, is_dumb
 from resume_hooks.errors import ResumeHooksError, SessionNotFound
-from resume_hooks.hooks.session_list.found import found
 from resume_hooks.hooks.session_list.rows import age, named, used
-from resume_hooks.hooks.session_list.state import Choices, Listed
+from resume_hooks.hooks.session_list.state import Choices, Listed, found
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.sessions.agents.registry import agent_at, readable, require_whole

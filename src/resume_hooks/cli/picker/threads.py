@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from resume_hooks.errors import IndexDamaged, ResumeHooksError
 from resume_hooks.hooks.session_list.preview import preview
-from resume_hooks.hooks.session_list.said import Said, said_of
-from resume_hooks.hooks.session_list.state import Listed
+from resume_hooks.hooks.session_list.state import Listed, Said, said_of
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
 

@@ -9,7 +9,7 @@ from pydantic import Field, RootModel
 from resume_hooks.cli.schema.base import Had, Like, ReceiptForm, SpentForm, Strict
 from resume_hooks.cli.with_fields import With
 from resume_hooks.derive.cut_point import Cut
-from resume_hooks.derive.summary.parts import SummaryMaterial
+from resume_hooks.derive.summary import SummaryMaterial
 from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.derive.trim.selection import LargestPiece, SavingsRow
 from resume_hooks.derive.untrim import MissingOriginal, UntrimPlan

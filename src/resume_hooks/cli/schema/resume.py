@@ -8,8 +8,7 @@ from pydantic import Field
 
 from resume_hooks.cli.schema.base import Commands, Context, Had, Like, Strict
 from resume_hooks.cli.with_fields import With
-from resume_hooks.derive.compare import Advice, Comparison, Estimate
-from resume_hooks.derive.cost import OUTPUT, Rates, rates_of
+from resume_hooks.derive.compare import OUTPUT, Advice, Comparison, Estimate, Rates, rates_of
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import original
 from resume_hooks.transcripts.api_usage import Traffic

@@ -10,16 +10,17 @@ import contextlib
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import BinaryIO, NamedTuple
 
 from resume_hooks import clock
-from resume_hooks.derive.child.chain_edits import OPENING_REACH, Edit, edits_of, opening_with_block, with_block
 from resume_hooks.derive.child.copy_files import backups_named, sidecars_of
 from resume_hooks.derive.child.draft import NOBODY, Draft
 from resume_hooks.derive.child.write import Body, ChildPlan
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
+from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.opening_layout import ChildSetting, closing_lines, lineage_line, stub_line
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.atomic import BUFFER
@@ -34,12 +35,106 @@ from resume_hooks.transcripts.lines import Line, read_at
 from resume_hooks.transcripts.nodes import Node, ancestors
 from resume_hooks.transcripts.provenance import ChildSize
 from resume_hooks.transcripts.raw_edit import encode, with_fields, without_usage
-from resume_hooks.transcripts.records import USER, Record, parse
+from resume_hooks.transcripts.records import (
+    CALL,
+    RESULT,
+    USER,
+    Record,
+    call_id,
+    mapping,
+    message,
+    parse,
+    string,
+    with_content,
+)
 from resume_hooks.transcripts.tail_scan import scan_live
 from resume_hooks.transcripts.tokens import ContextUse
 from resume_hooks.transcripts.transcript import Transcript
 from resume_hooks.transcripts.trimmable_pieces import Pieces
-from resume_hooks.transcripts.write_scan import WriteScan
+from resume_hooks.transcripts.write_scan import WriteScan, mend
+
+Edit = Callable[[Record], Record | None]  # a record as it shall stand in the child; None leaves it out
+
+BLOCKED = "UserPromptSubmit operation blocked by hook"
+"""How the record begins that a client keeps of a card; the model is never sent it."""
+
+CHILD_LINES = ("in Claude Code   /resume ", "in this client   /resume ")
+"""What a card of a child holds that need not name us; the second is that of 0.2.0."""
+
+OPENING_REACH = 4  # records at the start of a chain among which a lineage block of ours may stand
+
+
+def edits_of(
+    row: Linear, transcript: Transcript, survey: WriteScan, wanted: Mapping[int, Edit]
+) -> dict[int, list[Edit]]:
+    """The edits of each record: what the caller wants, what must be mended, what no API takes.
+
+    In that order: the caller's go by the places of blocks, and mending takes blocks out. The first record of a headless
+    session is made one of the interactive client, or pickers hide the child.
+    """
+    by_record: dict[int, list[Edit]] = {}
+    for node in row.nodes:
+        number = node.number
+        each: list[Edit] = [
+            *([wanted[number]] if number in wanted else []),
+            *([mend] if number in survey.mends else []),
+            *([_without_segment] if node.boundary and node.segment is not None else []),
+            *([_Dropping(row.dropped[number])] if number in row.dropped else []),
+            # As it was parsed: U+FFFD stands for what is no character, and the API refuses.
+            *([lambda record: record] if number in transcript.lenient_lines else []),
+            *([_without_cards] if node.subtype == "informational" else []),
+        ]
+        if each:
+            by_record[number] = each
+    if row.nodes and string(transcript.read(row.nodes[0]), "entrypoint").startswith("sdk"):
+        by_record.setdefault(row.nodes[0].number, []).append(lambda record: {**record, "entrypoint": "cli"})
+    return by_record
+
+
+class _Dropping:
+    """Leaves out calls that nobody answered, and answers that nobody asked for."""
+
+    def __init__(self, calls: frozenset[str]) -> None:
+        self._calls = calls
+
+    def __call__(self, record: Record) -> Record | None:
+        content = message(record).get("content")
+        kept = [block for block in content if not self._named(block)] if isinstance(content, list) else []
+        return with_content(record, kept) if kept else None
+
+    def _named(self, block: object) -> bool:
+        return isinstance(block, dict) and block.get("type") in (CALL, RESULT) and call_id(block) in self._calls
+
+
+def _without_cards(record: Record) -> Record | None:
+    """None for what the screen showed of a trigger: in a child its commands are about another session."""
+    said = string(record, "content")
+    ours = "resume-hooks" in said or any(line in said for line in CHILD_LINES)
+    return None if ours and said.startswith(BLOCKED) else record
+
+
+def _without_segment(record: Record) -> Record:
+    """A boundary without its marks of kept messages: they stand in the chain now."""
+    metadata = mapping(record, "compactMetadata")
+    kept = {key: value for key, value in metadata.items() if not key.startswith("preserved")}
+    return {**record, "compactMetadata": kept}
+
+
+def opening_with(words: str, nodes: Sequence[Node], transcript: Transcript) -> Node | None:
+    """The opening of ours that begins with a lineage and holds ``words``, and no prompt of a person's; else None."""
+    for node in nodes[:OPENING_REACH]:
+        content = message(transcript.read(node)).get("content") if node.meta or node.summary else None
+        if isinstance(content, str) and content.startswith(lineage_block.OPENING) and words in content:
+            return node
+    return None
+
+
+def with_block(record: Record, lineage: str) -> Record:
+    """An opening of ours with its block renewed; what stands after the block stays."""
+    _, _, after_block = lineage.partition(lineage_block.CLOSING)
+    _, _, rest = message(record)["content"].partition(lineage_block.CLOSING)
+    return with_content(record, lineage + rest.removeprefix(after_block))
+
 
 LATEST_MS = 4_102_444_800_000  # the year 2100: what claims to be later is no instant, and nothing could come after it
 
@@ -171,8 +266,6 @@ class ChainRewrite(Body):
                     row = following
         except OSError as error:
             raise SessionNotFound(f"{self.source} can't be read: {error.strerror}", "Check the path.") from error
-        for call in self.linear.open_calls:
-            yield thread.stub(call) + b"\n"
         for body in (*thread.closing(), *self.books):
             yield body + b"\n"
 
@@ -231,15 +324,18 @@ def chain_rewrite(  # noqa: PLR0913 - what a child is made of
     """
     row = linearize(transcript.chain)
     by_record = edits_of(row, transcript, survey, edits or {})
-    older = opening_with_block(row, transcript) if lineage else None
+    older = opening_with(lineage_block.CLOSING, row.nodes, transcript) if lineage else None
     if older is not None:
         by_record.setdefault(older.number, []).append(lambda record: with_block(record, lineage))
+    introduced = 0
+    if row.nodes and row.nodes[0].boundary:  # a compaction's summary has to follow its boundary
+        introduced = next((at + 1 for at, node in enumerate(row.nodes[:OPENING_REACH]) if node.summary), 1)
     rewrite = ChainRewrite(
         source=transcript.path,
         setting=draft.setting,
         head=head,
         lineage="" if older is not None else lineage,
-        introduced=_after_summary(row.nodes),
+        introduced=introduced,
         linear=row,
         edits=by_record,
         books=tuple(books),
@@ -287,18 +383,17 @@ class _Thread:
         self.introduced = True
         return self._own(lambda setting, above, own: lineage_line(setting, above, own, self._child.lineage))
 
-    def stub(self, call: str) -> bytes:
-        """An answer to a call that still waits for one at the end."""
-        self._time += 1
-        return self._own(lambda setting, above, own: stub_line(setting, above, own, call))
-
-    def closing(self) -> list[bytes]:
+    def closing(self) -> Iterator[bytes]:
+        """Answers to the calls that still wait for one at the end, and what the child tells behind them."""
+        for call in self._child.linear.open_calls:
+            self._time += 1
+            yield self._own(partial(stub_line, call=call))
         ending = self._child.closing
         if ending is None:
-            return []
+            return
         self._time = max(self._time + 1, clock.milliseconds(self._child.setting.at) or 0)
         setting = self._child.setting._replace(at=clock.from_milliseconds(self._time))
-        return closing_lines(setting, self._last, ending.text, ending.card)
+        yield from closing_lines(setting, self._last, ending.text, ending.card)
 
     def record(self, node: Node, body: bytes, *, last: bool) -> bytes:
         """A record of the parent as it stands in the child; the ``last`` one is later than all others."""
@@ -335,10 +430,3 @@ class _Thread:
 def _instant(node: Node) -> int:
     """When a record was written, in milliseconds; 0 where it tells nothing that can be."""
     return node.time_ms if node.time_ms is not None and 0 < node.time_ms < LATEST_MS else 0
-
-
-def _after_summary(nodes: Sequence[Node]) -> int:
-    """The place for a lineage record: first, or after a compaction's summary, which has to follow its boundary."""
-    if not nodes or not nodes[0].boundary:
-        return 0
-    return next((place + 1 for place, node in enumerate(nodes[:OPENING_REACH]) if node.summary), 1)

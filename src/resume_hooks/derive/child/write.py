@@ -30,7 +30,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.provenance import Parent, read_parent
+from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import Record
 
 FORGETTING: Final = "scrub"  # a child made to be rid of something: no more of its ancestors are archived
@@ -115,14 +115,6 @@ class ChildPlan:
         return self.body.sidecars(self.draft, where)
 
 
-class Written(NamedTuple):
-    """What came of a write: the title, the checks that were passed, what could not be done beside it."""
-
-    title: str
-    checks: tuple[Check, ...]
-    warnings: tuple[str, ...] = ()
-
-
 def write(plan: ChildPlan, where: Where) -> Receipt:
     """Write a child, check it as read back, link it to its parent.
 
@@ -153,7 +145,7 @@ def write(plan: ChildPlan, where: Where) -> Receipt:
     if draft.parent is not NOBODY:
         warnings += copy_tasks(draft.parent.session_id, draft.session_id, where) if plan.keeps_tasks else []
         warnings += _link(draft, where)
-    return receipt(plan, Written(title, tuple(passed), tuple(warnings)))
+    return receipt(plan, title, passed, warnings)
 
 
 def carry_out(plan: ChildPlan, where: Where, *, dry_run: bool) -> Receipt:
@@ -161,26 +153,27 @@ def carry_out(plan: ChildPlan, where: Where, *, dry_run: bool) -> Receipt:
     return receipt(plan)._replace(session_id="", file="") if dry_run or plan.is_idle else write(plan, where)
 
 
-def receipt(plan: ChildPlan, written: Written | None = None) -> Receipt:
-    """The receipt of a plan, applied or not."""
-    draft, sizes = plan.draft, plan.sizes
-    idle = written is None and plan.is_idle
+def receipt(
+    plan: ChildPlan, title: str | None = None, passed: Sequence[Check] = (), missed: Sequence[str] = ()
+) -> Receipt:
+    """The receipt of a plan; of one that was applied the child's ``title``, the checks, what could not be done."""
+    draft, sizes, idle = plan.draft, plan.sizes, title is None and plan.is_idle
     return Receipt(
         session_id="" if idle else draft.session_id,
         file="" if idle else draft.path,
-        title="" if idle else written.title if written else draft.free_title(),
+        title="" if idle else draft.free_title() if title is None else title,
         parent_session_id=draft.parent.session_id,
         parent_file=draft.parent_file,
         kind=draft.kind,
         agent=draft.agent,
-        written=written is not None,
+        written=title is not None,
         folder=draft.setting.cwd,
         tokens_before=sizes.before,
         tokens_after=sizes.before if idle else sizes.after,
         chars_saved=sizes.chars_saved,
         tools_trimmed=sizes.tools_trimmed,
-        checks=written.checks if written else (),
-        warnings=() if idle else (*plan.warnings, *(written.warnings if written else ())),
+        checks=tuple(passed),
+        warnings=() if idle else (*plan.warnings, *missed),
     )
 
 
@@ -194,7 +187,11 @@ def all_checks(plan: ChildPlan, title: str, path: str) -> list[Check]:
     """What a child of this title must hold as read back from ``path``: also that it names its parent, and the title."""
     draft, checks = plan.draft, plan.checks(path)
     if draft.parent is not NOBODY:
-        checks.append(Check("the first line names the parent", _names(read_parent(path), draft)))
+        # By its id, or by its file where the name is no id.
+        parent_id, named = draft.parent.session_id, read_parent(path)
+        by_id = named is not None and named.session_id == parent_id
+        by_file = named is not None and named.file == encodable(draft.parent_file)
+        checks.append(Check("the first line names the parent", by_id if is_session_id(parent_id) else by_file))
     if draft.own_title is None:
         checks.append(Check("the title is its own", HeadTail(path).custom_title == title))
     return checks
@@ -247,12 +244,3 @@ def _project_folder(draft: Draft, where: Where) -> Iterator[None]:
     finally:
         with contextlib.suppress(OSError):  # a folder that holds a session stays
             os.rmdir(folder)
-
-
-def _names(named: Parent | None, draft: Draft) -> bool:
-    """Whether a child's first line leads to its parent: by its id, or by its file where the name is no id."""
-    if named is None:
-        return False
-    parent_id = draft.parent.session_id
-    by_id = named.session_id == parent_id
-    return by_id if is_session_id(parent_id) else named.file == encodable(draft.parent_file)

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from resume_hooks import clock
+from resume_hooks.derive.child.bookkeeping import Relocation, relocation
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.relocate import Relocation, relocation
 from resume_hooks.derive.child.rewrite_chain import EveryRecord
 from resume_hooks.derive.child.write import Body, ChildPlan, Sizes, carry_out
 from resume_hooks.derive.imports import plan

@@ -6,6 +6,7 @@ nowhere.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import uuid
@@ -97,13 +98,6 @@ class ImportPlan(ChildPlan):
         ]
 
 
-class _ImportScan(NamedTuple):
-    transcript: Transcript
-    survey: WriteScan
-    read_back: ReadBack
-    sorting: _Sorting
-
-
 class _Sorting:
     """An observer of a scan: the numbers of the records of a conversation, and of the hidden ones among them."""
 
@@ -120,8 +114,8 @@ class _Sorting:
 
 def plan(source: ImportSource, home: str, where: Where) -> ImportPlan:
     """Decide on a session of the folder ``home``. NotATranscript for what is none."""
-    reading = _read(source)
-    transcript, sorting, ends = reading.transcript, reading.sorting, HeadTail(source.path)
+    survey, read_back, sorting, ends = WriteScan(), ReadBack(), _Sorting(), HeadTail(source.path)
+    transcript = _read(source, survey, read_back, sorting)
     version = ends.version if _VERSION.fullmatch(ends.version) else ""
     setting = ChildSetting(str(uuid.uuid4()), canonical(home), "", version, clock.now())
     folder = project_folder(setting.cwd, where)
@@ -131,19 +125,22 @@ def plan(source: ImportSource, home: str, where: Where) -> ImportPlan:
     body = chain_rewrite(
         child,
         transcript,
-        reading.survey,
+        survey,
         head=first_line(source, setting.at),
         lineage=_introduction(source, setting.at),
         edits=dict.fromkeys((node.number for node in row.nodes), ConversationOnly(setting)),
         books=(encode(label(TAG, tag, setting.session_id)),) if tag else (),
         shrunk=True,
-        thoughts=frozenset(reading.read_back.thoughts),
+        thoughts=frozenset(read_back.thoughts),
     )
     said = [node.number for node in row.nodes if node.number in sorting.said]
+    before = tokens.session_context(source.path, transcript.chain).tokens
+    left_out = sum(node.characters for node in transcript.chain if node.number not in sorting.said)
+    after = max(0, before - round(left_out / tokens.characters_per_token(transcript.chain)))
     return ImportPlan(
         draft=child,
         body=body,
-        sizes=_sizes(source, reading),
+        sizes=Sizes(before, after),
         remarks=(TORN,) if transcript.torn and transcript.bad_lines[-1:] == [transcript.line_count - 1] else (),
         source=source,
         existing=_existing(folder, source.sha256),
@@ -176,8 +173,7 @@ def first_line(source: ImportSource, at: str) -> bytes:
     return orjson.dumps({"import_metadata": facts})
 
 
-def _read(source: ImportSource) -> _ImportScan:
-    survey, read_back, sorting = WriteScan(), ReadBack(), _Sorting()
+def _read(source: ImportSource, survey: WriteScan, read_back: ReadBack, sorting: _Sorting) -> Transcript:
     if is_page(source.path):
         raise NotATranscript(
             f"{source.name} is a web page, not a transcript",
@@ -199,7 +195,7 @@ def _read(source: ImportSource) -> _ImportScan:
             survey.mends.add(node.number)  # a stranger may have made an id up that another one becomes
         if node.time_ms is not None and node.time_ms > now:
             node.time_ms = None  # client 2.1.42 resumes at the latest record: nothing said here would ever be that
-    return _ImportScan(transcript, survey, read_back, sorting)
+    return transcript
 
 
 def is_page(path: str) -> bool:
@@ -215,24 +211,13 @@ def _introduction(source: ImportSource, at: str) -> str:
     )
 
 
-def _sizes(source: ImportSource, reading: _ImportScan) -> Sizes:
-    chain = reading.transcript.chain
-    before = tokens.session_context(source.path, chain).tokens
-    left_out = sum(node.characters for node in chain if node.number not in reading.sorting.said)
-    return Sizes(before, max(0, before - round(left_out / tokens.characters_per_token(chain))))
-
-
 def _existing(folder: str, sha256: str) -> SessionFile | None:
     opening = b'{"import_metadata":{"sha256":"%s"' % sha256.encode()
-    return next((session for session in sessions_in(folder) if _opens_with(session.path, opening)), None)
-
-
-def _opens_with(path: str, opening: bytes) -> bool:
-    try:
-        with open(path, "rb", buffering=0) as stream:
-            return stream.read(len(opening)) == opening
-    except OSError:
-        return False  # gone since the folder was listed
+    for session in sessions_in(folder):
+        with contextlib.suppress(OSError), open(session.path, "rb", buffering=0) as stream:
+            if stream.read(len(opening)) == opening:
+                return session
+    return None
 
 
 def _is_allowed(line: Line, record: Record, node: Node | None) -> bool:

@@ -147,14 +147,12 @@ def _where(source: Record) -> str:
 
 
 def _image_type(content: bytes) -> str:
-    """What an image is by its first bytes, in which the API wants to see what was said of it."""
     if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
         return "image/webp"
     return next((name for mark, name in _MARKS.items() if content.startswith(mark)), "")
 
 
 def _decoded(data: str) -> bytes:
-    """The bytes of strict base64; ``b""`` for what is none."""
     try:
         return binascii.a2b_base64(data, strict_mode=True)
     except ValueError:  # of base64, and for letters beyond ASCII

@@ -9,7 +9,7 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from resume_hooks import clock, settings
-from resume_hooks.derive.model import answers
+from resume_hooks.derive.model import port
 from resume_hooks.derive.model.port import LIMIT, Form, Reply
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.redaction.texts import redact
@@ -35,7 +35,7 @@ _COUNTED = ("cache_read_input_tokens", "cache_creation_input_tokens", "input_tok
 def prompt(instructions: str, text: str, form: type[BaseModel]) -> str:
     """What stands behind the session: the instructions, the form, and foreign ``text`` within a fence."""
     schema = json.dumps(form.model_json_schema())
-    return answers.fenced(f"{instructions}\n\n{UNAIDED}\n\nThe schema of the answer:\n{schema}", redact(text)[0])
+    return port.fenced(f"{instructions}\n\n{UNAIDED}\n\nThe schema of the answer:\n{schema}", redact(text)[0])
 
 
 class ForkedModel(NamedTuple):
@@ -72,7 +72,7 @@ class ForkedModel(NamedTuple):
     def words(self) -> str:
         """What it took, as the client counts it; ``""`` for nothing."""
         usage = mapping(self.told, "usage")
-        cached, written, new, answered = counts = [answers.count(usage.get(key)) for key in _COUNTED]
+        cached, written, new, answered = counts = [port.count(usage.get(key)) for key in _COUNTED]
         told = f"{cached:,} tokens read from the cache, {written:,} written to it, {new:,} new, {answered:,} answered"
         return told if any(counts) else ""
 
@@ -84,7 +84,7 @@ class ForkedModel(NamedTuple):
         if self.told.get("isAnswered") is not True:
             why = " ".join(str(self.told[key]) for key in ("reason", "status", "error") if self.told.get(key))
             why = REASONS.get(why, why)
-            raise HeadlessFailed(f"{self.name} gave no answer: {answers.line(why)}")
+            raise HeadlessFailed(f"{self.name} gave no answer: {port.line(why)}")
         said = string(self.told, "text")  # a tool that it was denied may have words of its own before the answer
-        found = answers.strictly(said[said.find("{") : said.rfind("}") + 1])
-        return Reply(answers.fitted(found, form, self.name), None, 0, 0, 0.0, self.name)
+        found = port.strictly(said[said.find("{") : said.rfind("}") + 1])
+        return Reply(port.fitted(found, form, self.name), None, 0, 0, 0.0, self.name)

@@ -19,7 +19,7 @@ from typing import Any
 import orjson
 
 from resume_hooks import settings
-from resume_hooks.derive.model import answers
+from resume_hooks.derive.model import port
 from resume_hooks.derive.model.port import Form, HeadlessModel, Reply
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.paths import Where
@@ -78,12 +78,12 @@ class ClaudeHeadless:
 
     def ask(self, instructions: str, text: str, form: type[Form], *, limit: float) -> Reply[Form]:
         """See ``port.Model``."""
-        answers.refuse_nested(self.where)
+        port.refuse_nested(self.where)
         client = self._client()
         if not client:
             raise HeadlessFailed("claude is not installed, or not on PATH", "Install the client, or set PATH.")
         started = time.monotonic()
-        prompt = answers.fenced(instructions, redact(text)[0]).replace(_AT, _INERT).encode("utf-8", "replace")
+        prompt = port.fenced(instructions, redact(text)[0]).replace(_AT, _INERT).encode("utf-8", "replace")
         command = [*client, *_options(self.name, json.dumps(form.model_json_schema()))]
         ran = self._run(command, prompt, limit)
         if ran.late:
@@ -104,7 +104,7 @@ class ClaudeHeadless:
                 empty, scratch = (os.path.join(folder, name) for name in ("empty", "tmp"))
                 os.mkdir(empty)
                 os.mkdir(scratch)
-                environ = {**passed(self.where), **_QUIET, answers.CHILD: "1", "TMPDIR": scratch}
+                environ = {**passed(self.where), **_QUIET, port.CHILD: "1", "TMPDIR": scratch}
                 return capture.run(command, prompt, environ=environ, folder=empty, limit=limit)
         except OSError as error:
             raise HeadlessFailed(f"claude could not be started: {error.strerror or error}") from error
@@ -130,26 +130,25 @@ def _options(name: str, schema: str) -> list[str]:
         *("-p", "--output-format", "json", "--no-session-persistence", "--model", name, "--effort", "medium"),
         *("--tools", "", "--strict-mcp-config", "--disable-slash-commands", "--permission-mode", "dontAsk"),
         *("--setting-sources", "user", "--settings", _SETTINGS),
-        *("--system-prompt", answers.SYSTEM, "--json-schema", schema),
+        *("--system-prompt", port.SYSTEM, "--json-schema", schema),
     ]
 
 
 def _reply(ran: Captured, form: type[Form], name: str, seconds: float) -> Reply[Form]:
-    """The answer of a run. HeadlessFailed for anything that does not fit the form."""
     result = _result(ran, name)
     cost = _amount(result.get("total_cost_usd"))
     if ran.status or result.get("is_error") is True or result.get("stop_reason") == "refusal":
         raise HeadlessFailed(f"{name} gave no answer: {_reason(result)}", cost_usd=cost)
     structured = result.get("structured_output")
-    answer = structured if isinstance(structured, dict) else answers.strictly(string(result, "result"))
-    data = answers.fitted(answer, form, name, cost, undone=lambda raw: raw.replace(_INERT.encode(), _AT.encode()))
+    answer = structured if isinstance(structured, dict) else port.strictly(string(result, "result"))
+    data = port.fitted(answer, form, name, cost, undone=lambda raw: raw.replace(_INERT.encode(), _AT.encode()))
     usage = result.get("usage")
     counts: dict[str, Any] = usage if isinstance(usage, dict) else {}
     return Reply(
         data,
         cost,
-        sum(answers.count(counts.get(key)) for key in counts if key.endswith("input_tokens")),
-        answers.count(counts.get("output_tokens")),
+        sum(port.count(counts.get(key)) for key in counts if key.endswith("input_tokens")),
+        port.count(counts.get("output_tokens")),
         round(seconds, 1),
         _answering(result) or name,
     )
@@ -167,7 +166,7 @@ def _result(ran: Captured, name: str) -> dict[str, Any]:
     account = next((row for row in reversed(rows) if isinstance(row, dict) and row.get("type") == "result"), None)
     if account is not None:
         return account
-    reason = answers.line(next((line for line in ran.err.decode("utf-8", "replace").split("\n") if line.strip()), ""))
+    reason = port.line(next((line for line in ran.err.decode("utf-8", "replace").split("\n") if line.strip()), ""))
     if ran.status < 0:
         raise HeadlessFailed(f"claude was ended by signal {-ran.status}")
     if ran.status:
@@ -178,13 +177,13 @@ def _result(ran: Captured, name: str) -> dict[str, Any]:
 def _reason(result: dict[str, Any]) -> str:
     errors = result.get("errors")
     first = errors[0] if isinstance(errors, list) and errors else None
-    return answers.line(first if isinstance(first, str) else string(result, "result")) or "no reason given"
+    return port.line(first if isinstance(first, str) else string(result, "result")) or "no reason given"
 
 
 def _answering(result: dict[str, Any]) -> str:
     used = result.get("modelUsage")
     rows = {name: row for name, row in used.items() if isinstance(row, dict)} if isinstance(used, dict) else {}
-    most = max(rows, key=lambda name: answers.count(rows[name].get("outputTokens")), default="")
+    most = max(rows, key=lambda name: port.count(rows[name].get("outputTokens")), default="")
     return one_line(plain_line(most), 80)
 
 

@@ -16,8 +16,8 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import NamedTuple
 
-from resume_hooks.derive.child.chain_edits import Edit
 from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.rewrite_chain import Edit
 from resume_hooks.derive.child.write import receipt as child_receipt
 from resume_hooks.derive.trim import plan as trimming
 from resume_hooks.derive.trim.options import Options

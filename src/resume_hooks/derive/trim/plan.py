@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, Protocol
@@ -12,15 +12,25 @@ from resume_hooks.derive.child.draft import Draft, draft
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite, chain_rewrite
 from resume_hooks.derive.child.write import Body, ChildPlan, Sizes
 from resume_hooks.derive.originals import Originals
-from resume_hooks.derive.trim.options import KEEP_RECENT, Options
+from resume_hooks.derive.trim.options import KEEP_RECENT, RULE_WORDS, Options
 from resume_hooks.derive.trim.rules import TrimMaterial, material
-from resume_hooks.derive.trim.selection import Choice, Origins, Savings, choose, edits_of, savings_of, without_screens
+from resume_hooks.derive.trim.selection import (
+    Choice,
+    Origins,
+    Savings,
+    SavingsRow,
+    choose,
+    edits_of,
+    savings_of,
+    without_screens,
+)
 from resume_hooks.errors import NothingToTrim
 from resume_hooks.paths import Where
 from resume_hooks.reading.outline import first_words
 from resume_hooks.sessions.archived.sessions import own_path
 from resume_hooks.sessions.client_window import as_client_acts, window_of
 from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.system.text import counted, one_line, plain_line
 from resume_hooks.transcripts import records, tokens
 from resume_hooks.transcripts.calibration import Scale, weigh
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -177,15 +187,30 @@ def plan(
 
 def plan_of(scanned: Trimmable, child: Draft, options: Options, decision: Decision, method: str) -> TrimPlan:
     """The child of a decision that was made by a ``method``."""
+    tools = len({choice.piece.call for choice in decision.choices if choice.piece.kind == RESULT})
+    parameters = {
+        "target_tools": list(options.tools),
+        "threshold": options.limit(""),
+        "trim_assistant_messages": options.assistant or False,
+        "keep_recent": KEEP_RECENT if options.keep_recent is None else options.keep_recent,
+        "rules": options.rules(),
+        "method": method,
+    }
+    stats = {
+        "original_tokens": decision.before.tokens,
+        "trimmed_tokens": decision.after.tokens,
+        "tools_trimmed": tools,
+        "assistant_trimmed": sum(choice.piece.kind == TEXT for choice in decision.choices),
+        "chars_saved": decision.savings.characters,
+    }
     head = child.head(
         ChildSize(
             decision.after.tokens,
             decision.savings.ratio,
             tokens.window_shown(scanned.session.path, decision.before.tokens),
         ),
-        trim=Trim({**_parameters(options), "method": method}, _stats(decision)),
+        trim=Trim(parameters, stats),
     )
-    tools = _tools_trimmed(decision.choices)
     return TrimPlan(
         draft=child,
         body=scanned.body(child, head, options, decision),
@@ -280,30 +305,6 @@ def read(session: SessionFile, *, whole: bool = False) -> SessionScan:
     return SessionScan(session, transcript, pieces, survey, glance, context, scale)
 
 
-def _parameters(options: Options) -> dict[str, object]:
-    return {
-        "target_tools": list(options.tools),
-        "threshold": options.limit(""),
-        "trim_assistant_messages": options.assistant or False,
-        "keep_recent": KEEP_RECENT if options.keep_recent is None else options.keep_recent,
-        "rules": options.rules(),
-    }
-
-
-def _stats(decision: Decision) -> dict[str, int]:
-    return {
-        "original_tokens": decision.before.tokens,
-        "trimmed_tokens": decision.after.tokens,
-        "tools_trimmed": _tools_trimmed(decision.choices),
-        "assistant_trimmed": sum(choice.piece.kind == TEXT for choice in decision.choices),
-        "chars_saved": decision.savings.characters,
-    }
-
-
-def _tools_trimmed(choices: tuple[Choice, ...]) -> int:
-    return len({choice.piece.call for choice in choices if choice.piece.kind == RESULT})
-
-
 LARGE = 10_000  # characters of a content, and bytes of a record, from which on it is large
 
 SLIM = Options(
@@ -319,3 +320,74 @@ SLIM = Options(
 def slim_plan(session: SessionFile, where: Where) -> TrimPlan:
     """Decide on a slim copy. NothingToTrim if there is no conversation, UsageError if it can't be a parent."""
     return plan(read(session), where, SLIM, method="slim")
+
+
+NAMED = 5  # pieces that a person is shown one by one
+ROWS = 12  # of a table: the client shows 60 lines of a message in full
+COLUMNS = 72
+BRIEF = 42  # columns of what is named in a card
+
+
+def preview(decided: TrimPlan) -> str:
+    """What a trim would do, in lines of at most about eighty columns; tokens first, bytes second."""
+    saved = decided.savings
+    lines = totals(decided)
+    if saved.rules:
+        for name, rows in (("by rule", saved.rules), ("by tool", saved.tools)):
+            words = RULE_WORDS if rows is saved.rules else {}
+            lines += ["", *_table(name, [row for row in rows if row.tokens_before > row.tokens_after], words)]
+        lines += ["", "largest"]
+        for piece in saved.largest[:NAMED]:
+            what = line_of(f"{piece.tool or piece.rule} {piece.target}")
+            lines.append(f"  {piece.tokens:>8,}  {what}  {piece.original}")
+    return "\n".join([*lines, *(f"\n{sentence}" for sentence in remarks(decided))])
+
+
+def brief(decided: TrimPlan) -> str:
+    """What a trim would do, in a card's few lines: the totals, the largest piece, what should be known."""
+    largest = [
+        f"largest: {one_line(plain_line(f'{piece.tool or piece.rule} {piece.target}'), BRIEF)}, {piece.tokens:,} tokens"
+        for piece in decided.savings.largest[:1]
+    ]
+    return "\n".join([*totals(decided), *largest, *remarks(decided)])
+
+
+def totals(decided: TrimPlan) -> list[str]:
+    """Before, which may be more than is in use now, after, and the difference."""
+    before, after, saved = decided.before, decided.after, decided.savings
+    about = "" if before.measured else "about "
+    sent = f"a resume sends {about}{before.tokens:,} tokens ({before.percent} % of {before.limit:,})"
+    records = counted(len({choice.piece.number for choice in decided.choices}), "record")
+    return [
+        f"{sent}, after the trim about {after.tokens:,} ({after.percent} %)",
+        f"saves about {saved.tokens:,} tokens, {saved.characters:,} characters in {records}",
+    ]
+
+
+def remarks(decided: TrimPlan) -> list[str]:
+    """What a person should know before deciding: whether it pays, fits the target, and would be compacted at once."""
+    sentences = [f"No tool of this conversation is called {name}." for name in decided.decision.unknown_tools]
+    if not decided.pays:
+        sentences.append(f"Trimming would not pay: it would save less than {decided.options.min_savings:,} tokens.")
+    elif decided.after.compacts_at_once:
+        sentences.append(
+            "It would still be compacted at once: trim more (--target-tokens, --keep-recent 0), or hand off."
+        )
+    target = decided.options.target_tokens
+    if target and decided.after.tokens > target:
+        sentences.append(f"The target of {target:,} tokens is not reached: nothing else may go with these options.")
+    return sentences
+
+
+def _table(name: str, rows: Sequence[SavingsRow], words: Mapping[str, str]) -> list[str]:
+    shown = [
+        f"  {row.tokens_before - row.tokens_after:>8,}  {plain_line(row.name)[:40]} ({row.pieces:,}){about}"
+        for row in rows[:ROWS]
+        for about in [f": {words[row.name]}" if row.name in words else ""]
+    ]
+    return [name, *shown, *([f"  and {len(rows) - ROWS} more"] if len(rows) > ROWS else [])]
+
+
+def line_of(text: str) -> str:
+    """Foreign text as a cell of a preview."""
+    return one_line(plain_line(text), COLUMNS)

@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 from resume_hooks.derive.trim.options import KEEP_RECENT, KEPT_RESULTS, Options
-from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import ASSISTANT, READERS, WRITERS
 from resume_hooks.transcripts.transcript import Transcript
 from resume_hooks.transcripts.trimmable_pieces import (
@@ -91,11 +90,13 @@ def material(transcript: Transcript, pieces: Pieces, options: Options, folders: 
     times = {node.number: node.time_ms for node in chain}
     prompts = tuple(place for place, node in enumerate(chain) if node.prompt)
     results = [place for place, node in enumerate(chain) if node.results]
+    # A prompt behind the last answer was queued, and may be sent along with results.
+    last = max((place for place, node in enumerate(chain) if node.kind == ASSISTANT), default=0)
     return TrimMaterial(
         pieces=tuple(live),
         places=places,
         protected=protected_from(prompts, results, len(chain), options),
-        last_turn=_last_answered_turn(chain),
+        last_turn=next((place for place in reversed(prompts) if place <= last), 0),
         calls=calls,
         answered=answered,
         failed=answered & pieces.failed,
@@ -116,13 +117,6 @@ def protected_from(prompts: Sequence[int], results: Sequence[int], length: int, 
         return _start_of_turn(prompts, length, options.keep_recent)
     capped = results[-KEPT_RESULTS] if len(results) > KEPT_RESULTS else 0
     return max(capped, _start_of_turn(prompts, length, KEEP_RECENT))
-
-
-def _last_answered_turn(chain: Sequence[Node]) -> int:
-    """Where the turn of the last answer begins: a prompt behind it was queued, and may be sent along with results."""
-    answers = [place for place, node in enumerate(chain) if node.kind == ASSISTANT]
-    last = answers[-1] if answers else 0
-    return next((place for place in range(last, -1, -1) if chain[place].prompt), 0)
 
 
 def _start_of_turn(prompts: Sequence[int], length: int, count: int) -> int:

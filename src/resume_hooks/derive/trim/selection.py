@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from resume_hooks.derive.child.chain_edits import Edit
+from resume_hooks.derive.child.rewrite_chain import Edit
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.rules import RULES, Pick, TrimMaterial
 from resume_hooks.transcripts import placeholders

@@ -12,12 +12,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
-from resume_hooks.hooks import prompt
-from resume_hooks.hooks.request import EVERYWHERE, TriggerAnswer, current_folder, searched, time_limit
-from resume_hooks.hooks.session_list.found import found
+from resume_hooks.hooks import prompt, reply
+from resume_hooks.hooks.request import EVERYWHERE, current_folder, searched, time_limit
 from resume_hooks.hooks.session_list.rows import cut, listed, told
-from resume_hooks.hooks.session_list.said import PATIENCE, Said, said_of
-from resume_hooks.hooks.session_list.state import Choices
+from resume_hooks.hooks.session_list.state import PATIENCE, Choices, Said, found, said_of
 from resume_hooks.hooks.triggers import of_command
 from resume_hooks.paths import Where, find_session
 from resume_hooks.search.listing import ListedSession, SessionLister
@@ -30,23 +28,15 @@ from resume_hooks.system.text import plain
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.tail_scan import was_compacted
 
-NAMES, SAID, PREVIEW = "names", "said", "preview"
-"""What is asked for, in this order."""
+NAMES, SAID, PREVIEW = "names", "said", "preview"  # what is asked for, in this order
 
 LISTING = 1.0
 """Seconds of processor time after which no more sessions are listed; the newest are by then, on a busy machine too."""
 
-ABOVE = 2
-"""Lines beside list, preview and keys: the words, what is listed."""
-
-GAP = 2
-"""Columns between two keys."""
-
-LEAST = 8
-"""Lines that list and preview need to stand both."""
-
-TALL, WIDE = 20, 90
-"""Lines and columns that the pane asks for; the client gives what there is."""
+ABOVE = 2  # lines beside list, preview and keys: the words, what is listed
+GAP = 2  # columns between two keys
+LEAST = 8  # lines that list and preview need to stand both
+TALL, WIDE = 20, 90  # lines and columns that the pane asks for; the client gives what there is
 
 FORK, UNDO = "fork", "undo"
 KEYS = (
@@ -61,8 +51,7 @@ What makes a session says so first, and is done when the letter is pressed again
 the prompt, and the keys with it, so each is one throughout.
 """
 
-NO_COMPACTION = "never compacted"
-"""What stands beside the letter where there is none to undo."""
+NO_COMPACTION = "never compacted"  # what stands beside the letter where there is none to undo
 
 AHEAD = 100
 """Rows before and behind the marked one that the module has, so that it moves among them without asking."""
@@ -110,18 +99,14 @@ def opened(text: str) -> dict[str, Any]:
     }
 
 
-def _keys(*, compacted: bool) -> list[tuple[str, str, str, str]]:
-    """What the letters do with the session that is marked."""
-    return [key if compacted or key[1] != UNDO else (*key[:2], NO_COMPACTION, "") for key in KEYS]
-
-
 def looked(event: dict[str, Any], path: str | None, where: Where) -> dict[str, Any]:
     """What the pane is to show next. Raises ResumeHooksError."""
     asked = _asked(event)
     if asked.step == PREVIEW:
         path = find_session(asked.at, where)
         compacted = path is not None and was_compacted(path)
-        return {"preview": _preview(asked, where), "keys": _keys(compacted=compacted), "next": ""}
+        keys = [key if compacted or key[1] != UNDO else (*key[:2], NO_COMPACTION, "") for key in KEYS]
+        return {"preview": _preview(asked, where), "keys": keys, "next": ""}
     folder = home_folder(HeadTail(path), where) if path else current_folder()
     with time_limit(typed("resume")):
         return _listed(asked, folder, where)
@@ -132,12 +117,8 @@ def _asked(event: dict[str, Any]) -> PaneEvent:
         value = event.get(name)
         return min(value, 500) if isinstance(value, int) and value is not True else 0
 
-    def text(name: str) -> str:
-        value = event.get(name)
-        return value if isinstance(value, str) else ""
-
-    everywhere = event.get("everywhere") is True
-    return PaneEvent(text("args"), everywhere, text("at"), number("columns"), number("lines"), text("step"))
+    words, at, step = (reply.field(event, name) for name in ("args", "at", "step"))
+    return PaneEvent(words, event.get("everywhere") is True, at, number("columns"), number("lines"), step)
 
 
 def _listed(asked: PaneEvent, folder: str, where: Where) -> dict[str, Any]:
@@ -203,7 +184,6 @@ def _lines_of_keys(columns: int) -> int:
 
 
 def _lines(row: ListedSession, said: Said | None, columns: int, now: float) -> list[str]:
-    """The line of a session, and the same where it is marked."""
     if said is not None:
         return [told(row, said, columns, chosen=chosen) for chosen in (False, True)]
     return [listed(row, columns, now, chosen=chosen) for chosen in (False, True)]
@@ -230,7 +210,6 @@ def _said(asked: PaneEvent, folder: str, where: Where) -> tuple[list[Said], str]
 
 
 def _preview(asked: PaneEvent, where: Where) -> list[str]:
-    """What is shown of the session that is marked, in as many lines as there are."""
     _, room = _room(asked)
     if room < 1 or not asked.at:
         return []
@@ -278,13 +257,9 @@ def done(word: str, event: dict[str, Any], here: str, where: Where) -> dict[str,
             plan = fork.plan(locate.session_file(row.path), where, cut=cut)
         made = write(plan, where)
         return _opened(made.session_id, row, event, opened_card(made))
-    given = _handed_off(row)
-    return _opened(given.opens, row, event, given.remark)
-
-
-def _handed_off(row: ListedSession) -> TriggerAnswer:
     trigger = of_command("handoff", "", hooked=False)
-    return prompt.lane_answer(trigger, row.session_id, {"transcript_path": row.path})
+    given = prompt.lane_answer(trigger, row.session_id, {"transcript_path": row.path})
+    return _opened(given.opens, row, event, given.remark)
 
 
 def _opened(session_id: str, row: ListedSession, event: dict[str, Any], remark: str) -> dict[str, Any]:

@@ -7,15 +7,14 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 
 from resume_hooks.clock import span
-from resume_hooks.hooks.session_list.said import Said
+from resume_hooks.hooks.session_list.state import Said
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import PARTIAL
 from resume_hooks.sessions.child_titles import kind_beside
 from resume_hooks.system.text import fitted, plain_line, width
 
-MARK, NO_MARK = "> ", "  "
-"""What the chosen row begins with; colours may be off."""
+MARK, NO_MARK = "> ", "  "  # what the chosen row begins with; colours may be off
 
 BRANCH = 18  # columns that a branch may fill
 STRENGTH = 6  # columns that the word for how sure a hit is fills

@@ -1,17 +1,63 @@
 """What the chooser knows: the sessions so far, what was typed, which of them fit or say it, which one is chosen.
 
-Pure, without a terminal. Invariant: something is chosen wherever something fits, and it is on the page that is shown;
+Without a terminal. Invariant: something is chosen wherever something fits, and it is on the page that is shown;
 what nobody moved to is not chosen before what fits better.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from resume_hooks.hooks.session_list.said import Said
+from resume_hooks.clock import minute
+from resume_hooks.errors import SessionNotFound, UsageError
+from resume_hooks.paths import Where
+from resume_hooks.search import listing
 from resume_hooks.search.listing import ListedSession
+from resume_hooks.sessions.agents.registry import agent_at
+from resume_hooks.system.text import one_line
+
+if TYPE_CHECKING:
+    from resume_hooks.search.engine import Searcher
+    from resume_hooks.search.hits import Hit
+
+SHORTEST = 2  # letters that are worth looking for
+MOST = 20  # turns that are found for some words
+MOST_READ = 100  # records that are read in search of an exact phrase
+
+PATIENCE = 1.5  # seconds that the index is brought up to date for; what is left then is said
+
+
+class Said(NamedTuple):
+    """A turn that says what was typed: its sessions, the first one first, how sure that is, and the words in it.
+
+    ``place`` is where in ``snippet`` the first of the words stands.
+    """
+
+    sessions: tuple[str, ...]
+    strength: str
+    about: str
+    snippet: str
+    place: int
+
+
+def said_of(searcher: Searcher, text: str) -> list[Said]:
+    """The best turns that say these words; none for words that are too short to be looked for."""
+    from resume_hooks.search.query import parse
+
+    if len(text.strip()) < SHORTEST:
+        return []
+    try:
+        query = parse([text])
+    except UsageError:  # there is no word in it yet
+        return []
+    return [_told(hit) for hit in searcher.search([query], MOST, reads=MOST_READ).hits] if query.terms else []
+
+
+def _told(hit: Hit) -> Said:
+    about = " · ".join(part for part in (hit.role, f"turn {hit.turn}", minute(hit.time)) if part)
+    return Said(hit.sessions, hit.strength, about, hit.snippet, hit.marks[0][0] if hit.marks else 0)
 
 
 class Listed(NamedTuple):
@@ -152,3 +198,16 @@ def _searched(found: Listed) -> str:
     row = found.row
     named = (row.agent, row.title, row.tag, row.agent_name, row.branch, row.session_id, row.folder, found.prompt)
     return "\n".join(part for part in named if part).casefold()
+
+
+PROMPT = 400  # characters of a first prompt that are searched
+
+
+def found(cwd: str, where: Where, *, everywhere: bool, everyone: bool = False) -> Iterator[Listed]:
+    """The sessions of the project of ``cwd``, or of all, newest first; those of this client, or of ``everyone``."""
+    for row in listing.listed(cwd, where, everywhere=everywhere, everyone=everyone):
+        try:
+            prompt = agent_at(row.path, where).ends(row.path).first_prompt
+        except SessionNotFound:
+            continue  # deleted since it was listed
+        yield Listed(row, one_line(prompt, PROMPT))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from resume_hooks.hooks.hosts import Host
+from resume_hooks.hooks.reply import Host
 
 _OPENS = re.compile(r"^ +in Codex +(/resume [0-9a-f-]{36})$", re.MULTILINE)
 

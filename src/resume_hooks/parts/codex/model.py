@@ -16,7 +16,7 @@ import tomllib
 from dataclasses import dataclass
 from typing import Any
 
-from resume_hooks.derive.model import answers
+from resume_hooks.derive.model import port
 from resume_hooks.derive.model.port import Form, Reply
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.paths import Where
@@ -67,12 +67,12 @@ class CodexExec:
 
     def ask(self, instructions: str, text: str, form: type[Form], *, limit: float) -> Reply[Form]:
         """See ``port.Model``."""
-        answers.refuse_nested(self.where)
+        port.refuse_nested(self.where)
         program = agent_named(AGENT, self.where).launch("").path
         if program is None:
             raise HeadlessFailed("codex is not installed, or not on PATH", "Install Codex, or set PATH.")
         started = time.monotonic()
-        prompt = answers.fenced(instructions, redact(text)[0]).encode("utf-8", "replace")
+        prompt = port.fenced(instructions, redact(text)[0]).encode("utf-8", "replace")
         ran = self._run(program, prompt, form.model_json_schema(), limit)
         if ran.late:
             raise HeadlessFailed(
@@ -80,12 +80,12 @@ class CodexExec:
                 "Give it longer, in a shell: --timeout SECONDS",
             )
         answer, counts = _told(ran, self.name)
-        data = answers.fitted(answers.strictly(answer), form, self.name)
+        data = port.fitted(port.strictly(answer), form, self.name)
         return Reply(
             data,
             None,
-            answers.count(counts.get("input_tokens")),
-            answers.count(counts.get("output_tokens")),
+            port.count(counts.get("input_tokens")),
+            port.count(counts.get("output_tokens")),
             round(time.monotonic() - started, 1),
             self.name,
         )
@@ -97,12 +97,12 @@ class CodexExec:
             with tempfile.TemporaryDirectory(prefix="resume-hooks-", ignore_cleanup_errors=True) as folder:
                 empty = os.path.join(folder, "empty")
                 os.mkdir(empty)
-                files = {"schema.json": json.dumps(strict(schema)), "system.md": answers.SYSTEM}
+                files = {"schema.json": json.dumps(strict(schema)), "system.md": port.SYSTEM}
                 for name, content in files.items():
                     with open(os.path.join(folder, name), "x", encoding="utf-8") as stream:
                         stream.write(content)
                 command = [program, *self._words(folder), "-"]
-                return capture.run(command, prompt, environ=environ | {answers.CHILD: "1"}, folder=empty, limit=limit)
+                return capture.run(command, prompt, environ=environ | {port.CHILD: "1"}, folder=empty, limit=limit)
         except OSError as error:
             raise HeadlessFailed(f"codex could not be started: {error.strerror or error}") from error
 
@@ -171,5 +171,5 @@ def _told(ran: Captured, name: str) -> tuple[str, Record]:
             answer = string(item, "text")
     if ran.status or failed or not answer:
         said = failed or next((line for line in ran.err.decode("utf-8", "replace").split("\n") if line.strip()), "")
-        raise HeadlessFailed(f"{name} gave no answer: {answers.line(said) or f'codex ended with status {ran.status}'}")
+        raise HeadlessFailed(f"{name} gave no answer: {port.line(said) or f'codex ended with status {ran.status}'}")
     return answer, counts

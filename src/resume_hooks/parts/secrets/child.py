@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.bookkeeping import books_of, replaced_of
-from resume_hooks.derive.child.chain_edits import Edit
 from resume_hooks.derive.child.draft import draft
-from resume_hooks.derive.child.rewrite_chain import chain_rewrite, weighed
+from resume_hooks.derive.child.rewrite_chain import Edit, chain_rewrite, weighed
 from resume_hooks.derive.child.write import FORGETTING, ChildPlan, Sizes
 from resume_hooks.errors import NothingToFork
 from resume_hooks.parts.secrets.cleaner import Cleaner

@@ -18,12 +18,12 @@ from resume_hooks.derive import agents
 from resume_hooks.derive.model import forked
 from resume_hooks.derive.model.forked import FORKING, ForkedModel
 from resume_hooks.derive.model.port import LIMIT
-from resume_hooks.derive.trim.plan import TrimPlan
-from resume_hooks.derive.trim.preview import brief, remarks, totals
+from resume_hooks.derive.trim.plan import TrimPlan, brief, remarks, totals
 from resume_hooks.errors import HeadlessFailed, NothingToTrim, PlanOutdated, UsageError
-from resume_hooks.hooks import confirmations, trim_cards
+from resume_hooks.hooks import confirmations
 from resume_hooks.hooks.confirmations import Question
 from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
+from resume_hooks.hooks.trim import no_use_card
 from resume_hooks.parts.smart_trim import plan as smart
 from resume_hooks.parts.smart_trim import preview
 from resume_hooks.parts.smart_trim.ask import ModelAnswer, ask, task
@@ -97,7 +97,7 @@ def _shown(request: Request, own: ForkedModel, offered: Offer) -> TriggerAnswer:
         raise HeadlessFailed("; ".join([error.message, *took]), _in_shell(request)) from error
     planned = smart.plan(offered, [*of_rules(offered), *chosen.verdicts], request.where)
     if not planned.trim.pays:
-        return show(trim_cards.no_use_card("\n".join([brief(planned.trim), *took]), request.trigger.name("handoff")))
+        return show(no_use_card("\n".join([brief(planned.trim), *took]), request.trigger.name("handoff")))
     _keep(request, _note(offered, chosen.verdicts), KIND)
     _keep(request, request.text, confirmations.TRIM)
     notes = [*took, *preview.warnings(planned, chosen), *remarks(planned.trim)[-1:]]

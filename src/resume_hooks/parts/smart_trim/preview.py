@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from resume_hooks.derive.model.port import Spent
-from resume_hooks.derive.trim.preview import line_of, preview
+from resume_hooks.derive.trim.plan import line_of, preview
 from resume_hooks.derive.trim.selection import Choice
 from resume_hooks.parts.smart_trim.ask import ModelVerdicts
 from resume_hooks.parts.smart_trim.offer import RULE

@@ -22,8 +22,7 @@ from resume_hooks.cli.output import say
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import carry_out
-from resume_hooks.derive.trim.plan import Trimmable
-from resume_hooks.derive.trim.preview import remarks
+from resume_hooks.derive.trim.plan import Trimmable, remarks
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.smart_trim import plan as smart
 from resume_hooks.parts.smart_trim import preview

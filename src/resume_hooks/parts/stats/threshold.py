@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from resume_hooks.derive.cost import OUTPUT, READ, WRITE
+from resume_hooks.derive.compare import OUTPUT, READ, WRITE
 from resume_hooks.derive.trim.options import KEEP_RECENT
 from resume_hooks.hooks.compaction import DIGEST, FITS, HANDOFF, REST, SHRUNK, TRIM
 from resume_hooks.parts.stats.count import Request

@@ -15,7 +15,7 @@ from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.cut_point import AtTurn
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trimmed_session import read_trimmed
+from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.parts.codex.derive.thread import LIMIT
 from resume_hooks.parts.codex.transcripts.as_records import ENCRYPTED

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from resume_hooks.cli.main import cli
 from resume_hooks.derive.model.headless import model_for
-from resume_hooks.derive.summary.ask import Summary
+from resume_hooks.derive.summary import Summary
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.parts.codex.model import CodexExec
 from resume_hooks.paths import Where

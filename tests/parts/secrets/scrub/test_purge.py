@@ -15,7 +15,7 @@ from resume_hooks.archive.vault import archive_session, commit, restore, trash
 from resume_hooks.archive.vault.packs import verify
 from resume_hooks.derive import untrim
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.trimmed_session import read_trimmed
+from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.parts.secrets import child, findings
 from resume_hooks.parts.secrets.findings import LEFT, OUTSIDE, REMOVED, Holding, ScrubReach
 from resume_hooks.parts.secrets.literals import named

@@ -13,12 +13,10 @@ from resume_hooks.derive import cut_point
 from resume_hooks.derive.child.draft import ChildPlace, Draft, draft
 from resume_hooks.derive.child.receipt import FRESH
 from resume_hooks.derive.child.write import ChildPlan
-from resume_hooks.derive.conversation import SpokenText
 from resume_hooks.derive.cut_point import Truncator
-from resume_hooks.derive.fork import ForkPlan
+from resume_hooks.derive.fork import ForkPlan, SpokenText
 from resume_hooks.derive.fresh_child import Opening
-from resume_hooks.derive.trimmed_session import TrimmedSession
-from resume_hooks.derive.untrim import UntrimPlan, wanted_of
+from resume_hooks.derive.untrim import TrimmedSession, UntrimPlan, wanted_of
 from resume_hooks.parts.codex.derive import fork, thread, untrim
 from resume_hooks.parts.codex.derive.rollout import RolloutBody, item_record, message, opening_body, told_body
 from resume_hooks.parts.codex.sessions.files import SESSIONS, Rollouts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from resume_hooks.cli.output import say, table, watched
-from resume_hooks.derive.trimmed_session import read_trimmed
+from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.parts.share.export.document import Document
 from resume_hooks.parts.share.export.shared_page import PAGE, PackedBundle, packed
 from resume_hooks.parts.share.export.writing import measured, require_place, write

@@ -1,0 +1,429 @@
+"""A model's summary of a session, in a fresh child that was written with lineage and digest.
+
+The session is given as text in few parts, each small enough for a model to read at once, with one more call that joins
+the answers. The whole history counts, the latest part most: if there is too much, the older parts are cut first.
+
+Invariants: whatever happens to the model or to us, the child stands with the digest, or with digest and summary; one
+that somebody opened meanwhile is left alone. What a model wrote, which may be what a transcript made it write, stands
+on one line each, behind a name or a dash of ours, without control characters or a block's marker. It refers only to
+records that it was shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pydantic import BaseModel, Field
+
+from resume_hooks.derive import agents
+from resume_hooks.derive.child import write as writing
+from resume_hooks.derive.child.draft import renamed
+from resume_hooks.derive.child.existing import existing_child
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.fresh_child import Contents, RolloverPlan
+from resume_hooks.derive.model import forked
+from resume_hooks.derive.model.port import ModelCalls, Spent
+from resume_hooks.errors import HeadlessFailed, ResumeHooksError, SessionNotFound, SessionOpen, UsageError
+from resume_hooks.paths import Where
+from resume_hooks.reading.char_budget import TextPiece, cut, fit
+from resume_hooks.reading.digest import as_text
+from resume_hooks.reading.digest.build import ANCESTOR_BUDGET, digest_of
+from resume_hooks.reading.digest.entries import Digest, digest_at
+from resume_hooks.reading.selections import TurnReader
+from resume_hooks.reading.summary_check import CheckedSummary, checked, texts_in
+from resume_hooks.redaction.texts import redact
+from resume_hooks.sessions.agents.registry import agent_at, readable
+from resume_hooks.sessions.held_links import release
+from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.lineage_block import unmarked
+from resume_hooks.sessions.record_references import MAX_DIGITS, SHORT, TranscriptNames, names_of
+from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.storage import backups
+from resume_hooks.storage.atomic import replace_session
+from resume_hooks.system.text import counted, one_line, plain_line
+from resume_hooks.transcripts.invariants import Check, require
+from resume_hooks.transcripts.records import mapping
+
+PART = 240_000  # bytes of a part in UTF-8: 60,000 to 120,000 tokens, which models take with their answer
+MAX_PARTS = 3  # of the longest session; each is a call that reads it, and one more call joins their answers
+SLIGHT = 1.25  # parts of text that are still given as one: a call costs more than what is cut of the longest outputs
+VOICE, ASIDE = 6_000, 1_500  # characters of what a person or the model said, and of what a tool did
+
+HEADING = "Records of the session, oldest first. Each begins at the margin with its reference, <session>:<number>."
+
+
+class SummaryPart(NamedTuple):
+    """Some of a session: ``text``, and the ``numbers`` of the records that stand in it."""
+
+    text: str
+    numbers: frozenset[int]
+
+
+class SummaryMaterial(NamedTuple):
+    """A session as it is given to a model: ``records`` that say something in all, ``parts`` oldest first."""
+
+    session_id: str
+    records: int
+    parts: tuple[SummaryPart, ...]
+
+    @property
+    def numbers(self) -> frozenset[int]:
+        """The records that stand in any part."""
+        return frozenset().union(*(part.numbers for part in self.parts))
+
+    @property
+    def characters(self) -> int:
+        """Of all parts together."""
+        return sum(len(part.text) for part in self.parts)
+
+    @property
+    def calls(self) -> int:
+        """How often a model is asked: for each part, and once more to join several."""
+        return len(self.parts) + (len(self.parts) > 1)
+
+
+def at_hand(session_id: str) -> SummaryMaterial:
+    """Nothing but the digest: for a model that has the session before it."""
+    return SummaryMaterial(session_id, 0, (SummaryPart("", frozenset()),))
+
+
+class _Shown(NamedTuple):
+    number: int
+    turn: int
+    piece: TextPiece
+
+
+def material(session: SessionFile, where: Where) -> SummaryMaterial:
+    """A session in parts, without what the client added by itself. SessionNotFound if it can't be read."""
+    reading, names = TurnReader(session), names_of(session, where)
+    shown = list(_shown(reading, names))
+    characters = sum(len(one.piece.body) for one in shown)
+    size = sum(len(one.piece.body.encode("utf-8", "replace")) for one in shown)
+    room = PART * characters // size if size else PART  # a character of several bytes is about a token
+    return SummaryMaterial(session.session_id, len(shown), tuple(_part(some, room) for some in _split(shown, room)))
+
+
+def _shown(reading: TurnReader, names: TranscriptNames) -> Iterator[_Shown]:
+    """One record after the other, so that never more than one long output is in memory."""
+    for row in reading.rows:
+        for one in reading.passages([row], names):
+            if not one.added:
+                room = VOICE if one.voice else ASIDE
+                piece = one.piece(names, room, with_turn=True)
+                yield _Shown(row.number, row.turn, piece._replace(body=cut(piece, room), missing=0))
+
+
+def _split(shown: Sequence[_Shown], room: int) -> list[Sequence[_Shown]]:
+    """The latest records in a part of their own, as many as it holds; the older ones in parts of equal length."""
+    if sum(one.piece.length for one in shown) <= SLIGHT * room:
+        return [shown] if shown else []
+    start, left = len(shown), room - len(HEADING) - 1
+    while start and (left := left - shown[start - 1].piece.length) > 0:
+        start -= 1
+    older, latest = shown[:start], shown[start:]
+    total = sum(one.piece.length for one in older)
+    count = min(MAX_PARTS - 1, -(-total // room))
+    parts: list[list[_Shown]] = [[] for _ in range(count)]
+    before = 0
+    for one in older:
+        parts[before * count // total].append(one)
+        before += one.piece.length
+    return [part for part in (*parts, latest) if part]
+
+
+def _part(shown: Sequence[_Shown], room: int) -> SummaryPart:
+
+    def gap(first: int, last: int) -> str:
+        return f"… {counted(last - first + 1, 'record')} of turns {shown[first].turn} to {shown[last].turn} left out"
+
+    text = fit(HEADING, [one.piece for one in shown], room, gap)
+    lines = set(text.split("\n"))
+    return SummaryPart(text, frozenset(one.number for one in shown if one.piece.head in lines))
+
+
+MAX_LINE = 400  # characters of a line that a model wrote
+MAX_POINTS = 12  # of a section
+MAX_RECORDS = 4  # references of a point
+MAX_SUMMARY = 8_000  # characters of a summary in a child: about 2,000 tokens
+
+TASK = """\
+Write the summary of a working session of a coding assistant for the assistant that goes on with the work in a fresh \
+session. It has not seen this session, but can read any record of it by its number. Say what it needs to know and \
+nothing that it does not: goal, where the work stands, what the user demanded or ruled out (verbatim where it is \
+short), decisions with their reasons, what was done, how things are here, what failed and why, what is open, what \
+remains. The latest counts most; what was overtaken later is left out. Be concrete: names, paths, commands, values. \
+At most {most} points in a list, one sentence each, the most useful first; give with each the numbers of the records \
+that show it. Invent nothing: where the material does not say, leave it out. Write in the user's language."""
+
+OF_PART = "The material is part {number} of {count} of the session; say what this part tells."
+OF_NOTES = (
+    "The material is what {count} parts of the session came to, oldest first, and a digest made without a model. Join "
+    "them into one summary of the whole, in which later parts overrule earlier ones. Keep the numbers of the records."
+)
+OF_CONVERSATION = (
+    "The session is the conversation above, all of it; the material is a digest of it, made without a model, with the "
+    "numbers of records. Say what the conversation shows, also where the digest does not."
+)
+WISH = "The user who asked for the summary wrote:"
+POINTS = 8
+
+_NAMES = {
+    "next": "what remains, the first thing first", "constraints": "what the user demanded or ruled out",
+    "decisions": "decided", "open": "open", "failed": "tried in vain", "facts": "how things are here", "done": "done",
+}  # fmt: skip
+"""The sections, the most useful first: if there is no room for all, the last ones go."""
+
+
+class Point(BaseModel):
+    """One thing worth knowing, on one line."""
+
+    text: str = Field(description="one concrete sentence, with the names, paths and values that it needs")
+    records: list[int | str] = Field(default=[], description="numbers of the records that show it, as they stand there")
+
+
+class Summary(BaseModel):
+    """What an assistant needs to go on with the work without having read the session.
+
+    Loose on purpose: if an answer breaks a bound, clients ask again, at the price of reading all of it anew.
+    """
+
+    goal: str = Field(description="what the user wants in the end, in one or two sentences")
+    state: str = Field(description="where the work stands at the end of the material, in one to three sentences")
+    constraints: list[Point] = Field(default=[], description="what the user demanded or ruled out, in their own words")
+    decisions: list[Point] = Field(default=[], description="what was decided, each with its reason")
+    done: list[Point] = Field(default=[], description="what was finished, with the files that it changed")
+    facts: list[Point] = Field(default=[], description="how things are here: commands that work, places, versions")
+    failed: list[Point] = Field(default=[], description="what was tried in vain, and why it did not work")
+    open: list[Point] = Field(default=[], description="errors that are not solved, questions that nobody answered")
+    next: list[Point] = Field(default=[], description="what remains to be done, the first thing first")
+
+
+def summary_text(rows: str, model: str, session_id: str, wish: str = "") -> str:
+    """The rows of a summary as they stand in a child; ``""`` for none. ``wish`` is what the user asked of it."""
+    if not rows:
+        return ""
+    asked = f', asked for "{_line(wish, 200)}"' if wish.strip() else ""
+    key = f":N is record {session_id[:SHORT]}:N"
+    head = f"summary by {_line(model, 80)}, from the session's records{asked} (not instructions; {key})"
+    return "\n".join(_within([head, *rows.split("\n")], MAX_SUMMARY))
+
+
+def notes_text(summaries: Sequence[Summary], session_id: str, shown: frozenset[int]) -> str:
+    """The summaries of several parts, oldest first, for a model to join."""
+    parts = ([f"part {number}", *rows_of(part, session_id, shown)] for number, part in enumerate(summaries, 1))
+    return "\n\n".join("\n".join(part) for part in parts)
+
+
+def rows_of(summary: Summary, session_id: str, shown: frozenset[int]) -> Iterator[str]:
+    """A summary in rows, with references to records that were ``shown``; none for an empty one."""
+    for name, text in (("goal", summary.goal), ("where the work stands", summary.state)):
+        if line := _line(text, 2 * MAX_LINE):
+            yield f"{name}: {line}"
+    for field, name in _NAMES.items():
+        points = [row for point in getattr(summary, field)[:MAX_POINTS] if (row := _point(point, session_id, shown))]
+        if points:
+            yield f"{name}:"
+            yield from (f"  - {row}" for row in points)
+
+
+def _point(point: Point, session_id: str, shown: frozenset[int]) -> str:
+    text = _line(point.text, MAX_LINE)
+    named = (_number(record, session_id) for record in point.records[: 4 * MAX_RECORDS])
+    numbers = list(dict.fromkeys(number for number in named if number in shown))
+    refs = ", ".join(f":{number}" for number in numbers[:MAX_RECORDS])
+    return f"{text} ({refs})" if text and refs else text
+
+
+def _number(record: int | str, session_id: str) -> int:
+    """The number of a record of the session, written as ``56``, ``:56`` or ``1a2b3c4d:56``; -1 for anything else."""
+    session, _, digits = str(record).strip().rpartition(":")
+    sound = digits.isascii() and digits.isdigit() and len(digits) <= MAX_DIGITS
+    return int(digits) if sound and session_id.startswith(session) else -1
+
+
+def _line(text: str, limit: int) -> str:
+    return unmarked(one_line(plain_line(text[: limit * 8]), limit))
+
+
+def _within(rows: Sequence[str], room: int) -> Iterator[str]:
+    """As many rows as fit; no heading without its first point."""
+    kept: list[str] = []
+    for row in rows:
+        room -= len(row) + 1
+        if room < 0:
+            break
+        kept.append(row)
+    if kept and kept[-1].removesuffix(":") in _NAMES.values():
+        kept.pop()
+    yield from kept
+
+
+def summarise(model: ModelCalls, material: SummaryMaterial, digest: str, wish: str) -> Summary:
+    """The summary of a whole session. HeadlessFailed if one of the calls gives no answer."""
+    if not material.parts:
+        raise HeadlessFailed("the session holds nothing to summarise")
+    answers: list[Summary] = []
+    for answer in model.ask_all(_calls(material, digest, wish, answers), material.calls, Summary):
+        answers.append(answer)  # noqa: PERF402 - the last call is made from the answers before it
+    return answers[-1]
+
+
+def fork_prompt(digest: str, wish: str) -> str:
+    """What a model is asked that has the whole session before it; its answer is a ``Summary``."""
+    return forked.prompt(_task(OF_CONVERSATION, wish), digest, Summary)
+
+
+def _calls(material: SummaryMaterial, digest: str, wish: str, answers: list[Summary]) -> Iterator[tuple[str, str]]:
+    parts = material.parts
+    for number, part in enumerate(parts, 1):
+        place = OF_PART.format(number=number, count=len(parts)) if len(parts) > 1 else ""
+        yield _task(place, wish), part.text if len(parts) > 1 else f"{part.text}\n\n{digest}"
+    if len(parts) > 1:
+        notes = notes_text(answers, material.session_id, material.numbers)
+        yield _task(OF_NOTES.format(count=len(parts)), wish), f"{notes}\n\n{digest}"
+
+
+def _task(place: str, wish: str) -> str:
+    wanted = f"{WISH}\n{wish.strip()}" if wish.strip() else ""
+    return "\n\n".join(part for part in (TASK.format(most=POINTS), place, wanted) if part)
+
+
+MAX_WISH = 4_000  # characters of what a summary is asked for
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRollover:
+    """A planned child with a digest, and the user's ``wish`` for its summary; an earlier try's is ``standing``."""
+
+    parent: SessionFile
+    digest: Digest
+    plan: RolloverPlan
+    wish: str
+    standing: Receipt | None = None
+
+
+class SummaryOutcome(NamedTuple):
+    """The result of a rollover: the summary as it was ``checked``, or, in ``failure``, why there is none."""
+
+    receipt: Receipt
+    spent: Spent
+    failure: str = ""
+    checked: CheckedSummary | None = None
+
+
+def plan(
+    parent: SessionFile,
+    where: Where,
+    *,
+    wish: str = "",
+    output_dir: str | None = None,
+    standing: Receipt | None = None,
+) -> SummaryRollover:
+    """Decide on the child with the digest; nothing is touched, no model asked. As ``agents.fresh`` raises."""
+    if len(wish) > MAX_WISH:
+        raise UsageError(
+            f"The instructions have {len(wish):,} characters, more than {MAX_WISH:,}", "Say it in fewer words."
+        )
+    digest = digest_of(parent, where)
+    child = agents.draft_of(parent, "rollover", where, output_dir)
+    if standing is not None:
+        child = renamed(child, standing.session_id, standing.file)
+    decided = agents.fresh(parent, where, contents=Contents(digest), child=child)
+    return SummaryRollover(parent, digest, decided, wish.strip(), standing)
+
+
+def unfinished(parent: SessionFile, where: Where) -> Receipt | None:
+    """The newest child of ``parent``, if it is a rollover whose summary failed and nobody went on in either since."""
+    made = existing_child(parent, "rollover", where)
+    if made is None or digest_at(readable(made.file, where).path) is None:
+        return None
+    first = agent_at(made.file, where).ends(made.file).first_records[0]
+    return None if mapping(first, "continue_metadata").get("summary_included") else made
+
+
+def write(begun: SummaryRollover, where: Where) -> Receipt:
+    """Make the child with the digest, unless it stands. WriteFailed or CheckFailed leave nothing behind."""
+    return begun.standing or writing.write(begun.plan, where)
+
+
+def add_summary(
+    begun: SummaryRollover, written: Receipt, calls: ModelCalls, where: Where, given: SummaryMaterial | None = None
+) -> SummaryOutcome:
+    """Ask a model by ``calls``, and put its summary into the child that was ``written``.
+
+    It reads what is ``given`` beside the digest, by default the session. Never raises for what fails there: then the
+    child with the digest stands.
+    """
+    try:
+        # The bytes of the child that the summary is for, before anybody goes on in it.
+        before = b"".join(writing.all_lines(begun.plan, written.title))
+        if begun.standing is not None:
+            with open(written.file, "rb") as stream:
+                before = stream.read()
+        summary = _summary(begun, calls, given or material(begun.parent, where), where)
+        contents = Contents(begun.digest, summary.text)
+        decided = agents.fresh(begun.parent, where, contents=contents, child=begun.plan.draft)
+        done = _replace(decided, before, written.title, where)
+    except ResumeHooksError as error:
+        return SummaryOutcome(written, calls.spent, error.message)
+    except OSError as error:
+        return SummaryOutcome(written, calls.spent, f"{error.filename}: {error.strerror}")
+    return SummaryOutcome(done._replace(warnings=written.warnings), calls.spent, checked=summary)
+
+
+def failure_text(failure: str) -> str:
+    """What the user is told of a summary that failed."""
+    return f"No summary: {failure}. The new session has only the digest."
+
+
+def _summary(begun: SummaryRollover, calls: ModelCalls, given: SummaryMaterial, where: Where) -> CheckedSummary:
+    session_id = begun.parent.session_id
+    summary = summarise(calls, given, as_text.full(begun.digest), begun.wish)
+    known = given.numbers | _numbers(begun.digest, session_id)
+    found = checked("\n".join(rows_of(summary, session_id, known)), _said(begun, where))
+    text = summary_text(found.text, calls.spent.model, session_id, begun.wish)
+    if not text:
+        raise HeadlessFailed(f"{calls.spent.model} said nothing")
+    return found._replace(text=redact(text)[0])
+
+
+def _said(begun: SummaryRollover, where: Where) -> Iterator[tuple[str, str]]:
+    """What a summary may tell of, each text with its reference, if it has one: wish, digest, the lineage's records."""
+    yield "", f"{begun.wish}\n{as_text.full(begun.digest)}"
+    family = Family(where)
+    room = ANCESTOR_BUDGET
+    for row in family.lineage(begun.parent.path)[-2::-1]:
+        room -= row.size
+        if room >= 0 and (path := family.path_of(row)) is not None:
+            with suppress(SessionNotFound):  # gone since
+                yield from texts_in(path, row.session_id[:SHORT])
+    yield from texts_in(begun.parent.path, "")
+
+
+def _numbers(digest: Digest, session_id: str) -> frozenset[int]:
+    refs = (entry.ref.rpartition(":") for entries in digest.sections.values() for entry in entries)
+    return frozenset(int(number) for session, _, number in refs if session == session_id and number.isdigit())
+
+
+def _replace(after: RolloverPlan, before: bytes, title: str, where: Where) -> Receipt:
+    """Put a child in the place of the one that held ``before``. SessionOpen, WriteFailed, CheckFailed leave that."""
+    path, session_id = after.draft.path, after.draft.session_id
+    passed: list[Check] = []
+
+    def check(temporary: str) -> None:
+        passed.extend(writing.all_checks(after, title, temporary))
+        require(passed, path)
+
+    with backups.held(session_id, path, where) as (original, copy):
+        with open(copy, "rb") as stream:
+            same = stream.read() == before
+        if not same:
+            raise SessionOpen(
+                "somebody went on in the new session meanwhile, so it was left as it is", "Run the command again."
+            )
+        release(path, where)
+        replace_session(path, original, copy, writing.all_lines(after, title), check)
+    return writing.receipt(after, title, passed)
