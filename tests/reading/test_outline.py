@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resume_hooks.reading.outline import BRANCH, COMPACTED, LIVE, Outline, first_words, outline
-from resume_hooks.reading.outline_text import outline_text
+from resume_hooks.reading.outline import BRANCH, COMPACTED, LIVE, Outline, first_words, outline, outline_text
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.sessions.record_references import RecordLines, TranscriptNames, named_by, names_of, parse

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.transcripts import lines
-from resume_hooks.transcripts.giants import longest_line
 from resume_hooks.transcripts.lines import (
     BOM,
     Line,
@@ -20,6 +19,7 @@ from resume_hooks.transcripts.lines import (
     line_start,
     line_with,
     lines_before,
+    longest_line,
     open_transcript,
     read_lines,
     read_tail,

@@ -11,9 +11,8 @@ from resume_hooks.cli.verbs.reading import PAGE, ReadOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.derive.originals import OriginalRecord, look_up
 from resume_hooks.errors import UsageError
-from resume_hooks.reading.passages import PassageFile, around, page, passage
+from resume_hooks.reading.passages import PassageFile, TurnReader, around, page, passage
 from resume_hooks.reading.render import render
-from resume_hooks.reading.selections import TurnReader
 from resume_hooks.sessions.agents.registry import left_of, name_at
 from resume_hooks.sessions.locate import names_subagent, resolve_transcript
 from resume_hooks.sessions.record_references import (

@@ -13,10 +13,9 @@ from resume_hooks.derive.originals import OriginalRecord, is_marked
 from resume_hooks.errors import OutputFailed, ResumeHooksError
 from resume_hooks.paths import Where
 from resume_hooks.reading.char_budget import Gap, TextPiece, fit, fit_ends, shares
-from resume_hooks.reading.outline_text import marker, span_text
-from resume_hooks.reading.passages import Passage, whole_command
+from resume_hooks.reading.outline import marker, span_text
+from resume_hooks.reading.passages import Passage, ShellCall, TurnReader, whole_command
 from resume_hooks.reading.render import Rendering, render
-from resume_hooks.reading.selections import ShellCall, TurnReader
 from resume_hooks.sessions.agents.registry import original as place_of_original
 from resume_hooks.sessions.record_references import RecordLine, TranscriptNames, shortened
 from resume_hooks.sessions.session_files import SessionFile

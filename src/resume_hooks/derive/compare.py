@@ -30,8 +30,8 @@ from resume_hooks.transcripts.api_usage import Traffic
 from resume_hooks.transcripts.calibration import QUICK_LIMIT
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.tail_scan import is_live_part_within
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, RESERVED_OUTPUT, ContextUse, FirstRequest
+from resume_hooks.transcripts.transcript import is_live_part_within
 
 PATIENT_LIMIT = 24 * 1024 * 1024  # the same for somebody who waits for it in a shell: a million tokens
 WORTH = 1_000  # tokens that a trim has to free to be spoken of

@@ -11,14 +11,13 @@ from typing import NamedTuple
 
 from resume_hooks.errors import IndexDamaged, SessionNotFound, UsageError
 from resume_hooks.paths import Where
-from resume_hooks.search.hits import MOST_READ, Best, Hit, Hits, Wording
+from resume_hooks.search.hits import MOST_READ, Best, Hit, Hits, Sources, Wording
 from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.search.index.unread import Sought, UnreadFile
 from resume_hooks.search.index.update import Progress
 from resume_hooks.search.query import Query, Term, parse
 from resume_hooks.search.ranking import CANDIDATES, Ranking, TurnHit, fused
 from resume_hooks.search.scope import Limits, Scope, enter, limits, meant, needed_folders, unknown, unseen
-from resume_hooks.search.sources import Sources
 from resume_hooks.search.terms import Lookup, Terms
 from resume_hooks.sessions.session_files import where_hidden
 from resume_hooks.sessions.transcript_files import owning_session

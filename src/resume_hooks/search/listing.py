@@ -19,8 +19,7 @@ from resume_hooks import clock, settings
 from resume_hooks.clock import DAY
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
-from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.protocol import Agent, ResumeCommands
+from resume_hooks.sessions.agents.claude import NAME, Agent, ResumeCommands
 from resume_hooks.sessions.agents.registry import agent_of, opened_stores, store_of
 from resume_hooks.sessions.client_window import measured, window_set
 from resume_hooks.sessions.expiry import SOON, is_archived

@@ -19,7 +19,7 @@ from resume_hooks.maintenance.fsck.diagnose import examine
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.outline import outline
-from resume_hooks.reading.selections import TurnReader
+from resume_hooks.reading.passages import TurnReader
 from resume_hooks.search.listing import listed
 from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.lineage import MAX_DEPTH, Family
@@ -30,8 +30,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import check_session
 from resume_hooks.transcripts.linearize import linearize
 from resume_hooks.transcripts.provenance import read_parent
-from resume_hooks.transcripts.tail_scan import scan_live
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan, scan_live
 from tests.builders import CWD, SESSION, ConfigHome
 from tests.fuzz.draws import Draws
 from tests.fuzz.material import SESSIONS, metadata, put, transcript

@@ -35,9 +35,8 @@ from resume_hooks.transcripts.nodes import Node, ancestors
 from resume_hooks.transcripts.provenance import ChildSize
 from resume_hooks.transcripts.raw_edit import encode, with_fields, without_usage
 from resume_hooks.transcripts.records import USER, Record, parse
-from resume_hooks.transcripts.tail_scan import scan_live
 from resume_hooks.transcripts.tokens import ContextUse
-from resume_hooks.transcripts.transcript import Transcript
+from resume_hooks.transcripts.transcript import Transcript, scan_live
 from resume_hooks.transcripts.trimmable_pieces import Pieces
 from resume_hooks.transcripts.write_scan import WriteScan
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from resume_hooks.paths import Where
 from resume_hooks.reading.char_budget import TextPiece, cut, fit
-from resume_hooks.reading.selections import TurnReader
+from resume_hooks.reading.passages import TurnReader
 from resume_hooks.sessions.record_references import TranscriptNames, names_of
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.text import counted

@@ -15,11 +15,10 @@ import orjson
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
-from resume_hooks.reading.digest import commands, files, shell, statements
-from resume_hooks.reading.digest.collector import LineageFacts
+from resume_hooks.reading.digest import shell, statements, work
+from resume_hooks.reading.digest.collector import LineageFacts, prescan
 from resume_hooks.reading.digest.entries import SECTIONS, Digest, DigestEntry, digest_at, without_secrets
 from resume_hooks.reading.digest.facts import FileChange
-from resume_hooks.reading.digest.prescan import prescan
 from resume_hooks.reading.digest.repository import GitQuery, RepositoryState
 from resume_hooks.reading.digest.shell import simple_commands
 from resume_hooks.redaction.json_lines import redact_line
@@ -72,8 +71,8 @@ def sections_of(
 
     Paths are told from ``folder``; ``before`` is what was known at the beginning.
     """
-    runs = commands.commands_of(facts)
-    paths = files.Paths(folder, git)
+    runs = work.commands_of(facts)
+    paths = work.Paths(folder, git)
     own = _own(facts, runs, paths, wanted)
     if before is None:
         return own, {}
@@ -87,9 +86,9 @@ def sections_of(
     failed = {shell.at_home(command.run.command, folder) for command in runs if not command.worked}
 
     def as_of_now(name: str, entry: DigestEntry) -> DigestEntry:
-        notes = [note for note in entry.note.split(", ") if note not in {"", files.UNCOMMITTED, FAILED_SINCE}]
+        notes = [note for note in entry.note.split(", ") if note not in {"", work.UNCOMMITTED, FAILED_SINCE}]
         if name == "changed" and paths.is_dirty(entry.text):
-            notes.append(files.UNCOMMITTED)
+            notes.append(work.UNCOMMITTED)
         if name == "commands" and entry.text in failed:
             notes.append(FAILED_SINCE)
         return entry._replace(note=", ".join(notes))
@@ -105,31 +104,31 @@ def sections_of(
 
 def _own(
     facts: LineageFacts,
-    runs: Sequence[commands.ShellCommand],
-    paths: files.Paths,
+    runs: Sequence[work.ShellCommand],
+    paths: work.Paths,
     wanted: Collection[str],
 ) -> dict[str, tuple[DigestEntry, ...]]:
     sentences = statements.latest_sentences(facts) if {"decisions", "failures"} & {*wanted} else []
-    found = files.touched_files(facts.changes, runs, paths) if {"changed", "read"} & {*wanted} else {}
-    failures = zip_longest(commands.replaced_commands(runs), statements.stated_failures(sentences))
+    found = work.touched_files(facts.changes, runs, paths) if {"changed", "read"} & {*wanted} else {}
+    failures = zip_longest(work.replaced_commands(runs), statements.stated_failures(sentences))
     makers: Mapping[str, Iterable[DigestEntry]] = {
         "goal": statements.goal(facts),
         "constraints": statements.constraints(facts),
         "plan": statements.plan(facts),
         "todos": statements.todos(facts),
         "decisions": statements.decisions(facts, sentences),
-        "changed": files.changed_files(found, paths),
-        "commands": commands.working_commands(runs, paths.folder),
+        "changed": work.changed_files(found, paths),
+        "commands": work.working_commands(runs, paths.folder),
         "failures": chain(
             statements.refusals(facts, with_words=True),
             filter(None, chain.from_iterable(failures)),
             statements.refusals(facts, with_words=False),
         ),
-        "errors": commands.open_errors(runs, statements.turns_ago(facts, commands.TURNS)),
+        "errors": work.open_errors(runs, statements.turns_ago(facts, work.TURNS)),
         "last": statements.last(facts),
         "questions": statements.questions(facts),
-        "artefacts": files.artefacts(facts),
-        "read": files.read_files(facts, paths, found),
+        "artefacts": work.artefacts(facts),
+        "read": work.read_files(facts, paths, found),
     }
     return {name: _once(entries) for name, entries in makers.items() if name in wanted}
 

@@ -20,8 +20,7 @@ from resume_hooks.paths import Where
 from resume_hooks.search.index.archived import ArchivedSessions, briefly_opened, within
 from resume_hooks.search.index.extract import HELPERS
 from resume_hooks.search.index.postings import Postings
-from resume_hooks.search.index.read_transcript import Part, ReadJob, ReadPosition
-from resume_hooks.search.index.worker_pool import readings
+from resume_hooks.search.index.read_transcript import Part, ReadJob, ReadPosition, readings
 from resume_hooks.sessions import transcript_files
 from resume_hooks.sessions.agents.registry import briefly, is_foreign
 from resume_hooks.sessions.archived.manifest import find

@@ -1,20 +1,95 @@
-"""Claude Code: its transcripts are our form of record, and lie where everything else looks for them."""
+"""What an agent tells of its sessions; and Claude Code, whose transcripts are our form of record."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from functools import cached_property
+from typing import NamedTuple, Protocol
 
 from resume_hooks.paths import Where
 from resume_hooks.sessions import session_files, transcript_files
-from resume_hooks.sessions.agents.protocol import Launch, ResumeCommands
 from resume_hooks.sessions.session_files import OWN_AGENT, LocalStore, SessionFile, SessionStore
 from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.system.invocation import resume_command
 from resume_hooks.transcripts import provenance
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import Parent
+
+
+class ResumeCommands(NamedTuple):
+    """How a session is gone on in: what to type inside the agent, and in a shell."""
+
+    in_client: str
+    shell: str
+
+
+class Launch(NamedTuple):
+    """What opens a session: the program's name, where it is (None: not installed), and its words."""
+
+    program: str
+    path: str | None
+    words: tuple[str, ...]
+
+
+class Agent(Protocol):
+    """An agent whose sessions lie on this machine; ``name`` is one word, ``label`` what people call it."""
+
+    @property
+    def name(self) -> str:
+        """What ``--agent`` takes and lists show."""
+
+    @property
+    def label(self) -> str:
+        """What people call it."""
+
+    @property
+    def store(self) -> SessionStore:
+        """Its sessions by project and id."""
+
+    def ends(self, path: str) -> HeadTail:
+        """What the two ends of a session tell; nothing is converted. SessionNotFound if it can't be read."""
+
+    def naming(self, path: str) -> bytes:
+        """The lines of a session that it may be named by, in small letters, by as little reading as it takes."""
+
+    def session(self, path: str) -> SessionFile:
+        """The session at a path. SessionNotFound, NotATranscript."""
+
+    def readable(self, session: SessionFile) -> SessionFile:
+        """The session in our form of record: itself, or a copy at another path. SessionNotFound, WriteFailed."""
+
+    def briefly(self, path: str) -> AbstractContextManager[str]:
+        """A path that can be read as long as the block lasts, for one that ``files`` lists. Errors as ``readable``."""
+
+    def original(self, path: str) -> str:
+        """Where the agent has what lies at a path that ``readable`` gave."""
+
+    def file_of(self, name: str) -> str | None:
+        """The file that another file of the agent's names, where one session goes on from several; None for none."""
+
+    def parent(self, path: str) -> Parent | None:
+        """The parent that a session names. OSError, or SessionNotFound."""
+
+    def files(self) -> list[TranscriptFile]:
+        """Every transcript, for whoever goes through all of them."""
+
+    def notes(self) -> list[str]:
+        """What can't be listed, a sentence each."""
+
+    def without_plugin(self, name: str) -> str:
+        """What installs the plugin of that name, typed in its folder; ``""`` where the agent has it switched on."""
+
+    def why_open(self, session: SessionFile) -> str:
+        """Why a session counts as open, as the end of a sentence; ``""`` where it is not."""
+
+    def commands(self, session_id: str, folder: str) -> ResumeCommands:
+        """How to go on in a session of a working directory."""
+
+    def launch(self, session_id: str) -> Launch:
+        """What is executed to go on in a session, in its folder."""
+
 
 NAME = OWN_AGENT
 

@@ -13,8 +13,7 @@ from resume_hooks.errors import NotATranscript, SessionNotFound, UsageError, Wri
 from resume_hooks.part_table import AGENTS
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.seam import function_of, is_there
-from resume_hooks.sessions.agents.claude import NAME, Claude
-from resume_hooks.sessions.agents.protocol import Agent
+from resume_hooks.sessions.agents.claude import NAME, Agent, Claude
 from resume_hooks.sessions.session_files import SessionFile, SessionStore, newest_first
 from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.transcripts.head_tail import HeadTail
