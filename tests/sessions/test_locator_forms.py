@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import orjson
 import pytest
-from claude_agent_sdk import InMemorySessionStore
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from resume_hooks.errors import AmbiguousLocator, ResumeHooksError, SessionNotFound, UsageError
-from resume_hooks.paths import Where, project_key
-from resume_hooks.search import listing
-from resume_hooks.search.listing import SessionLister
+from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import resolve
 from resume_hooks.sessions.locator_candidates import Surroundings
 from resume_hooks.sessions.locator_forms import MOST_CANDIDATES, RESOLVERS
-from resume_hooks.sessions.session_files import SessionFile, SessionStore, session_file
-from resume_hooks.system.git_worktrees import project_at
+from resume_hooks.sessions.session_files import SessionFile, session_file
 from tests.builders import CWD, ConfigHome, Record, conversation, custom_title, session_id, write_session
 
 PULL = "https://github.com/entireio/git-sync/pull/72"
@@ -262,60 +255,6 @@ def test_whatever_is_typed(config_home: ConfigHome, words: str) -> None:
         said = error.message, error.remedy, error.exit_code
     assert said[0]
     assert said[2] in {1, 2}
-
-
-class SdkStore:
-    """The official SDK's session store behind ours: what is asked for is laid down as files, once per change."""
-
-    def __init__(self, kept: InMemorySessionStore, projects: Iterable[str], folder: Path) -> None:
-        self._kept, self._projects, self._folder = kept, sorted(projects), folder
-
-    def projects(self) -> list[str]:
-        """The keys that this adapter was told of: the SDK lists none."""
-        return self._projects
-
-    def sessions(self, projects: Iterable[str] | None = None, prefix: str = "") -> list[SessionFile]:
-        """The sessions of these keys, newest first."""
-        keys = self._projects if projects is None else [key for key in projects if key in self._projects]
-        rows = [(key, row) for key in keys for row in asyncio.run(self._kept.list_sessions(key))]
-        found = [self._file(key, row["session_id"], row["mtime"]) for key, row in rows]
-        return sorted(
-            (one for one in found if one.session_id.startswith(prefix)), key=lambda one: one.mtime, reverse=True
-        )
-
-    def find(self, session_id: str) -> SessionFile | None:
-        """The session of an id."""
-        return next(iter(self.sessions(prefix=session_id)), None)
-
-    def hidden(self) -> list[str]:
-        """Nothing is."""
-        return []
-
-    def linked(self, session_id: str = "") -> list[str]:
-        """Nothing is."""
-        return []
-
-    def _file(self, key: str, own: str, mtime: int) -> SessionFile:
-        path = self._folder / key / f"{own}.jsonl"
-        if not path.exists() or path.stat().st_mtime != mtime / 1000:
-            entries = asyncio.run(self._kept.load({"project_key": key, "session_id": own})) or []
-            write_session(path.parent, own, [orjson.dumps(entry) for entry in entries], mtime=mtime / 1000)
-        return SessionFile(own, str(path), mtime / 1000, path.stat().st_size)
-
-
-def test_the_official_sdk_s_store_can_stand_behind(config_home: ConfigHome, tmp_path: Path) -> None:
-    """Every form and the listing work on sessions that no client of this machine ever wrote."""
-    kept, key = InMemorySessionStore(), project_key(CWD)
-    for number, more in ((2, custom_title("Fix the parser")), (1, tag("wip"))):
-        entries: list[Any] = [*conversation(2, session_id=session_id(number)), more]
-        asyncio.run(kept.append({"project_key": key, "session_id": session_id(number)}, entries))
-    store: SessionStore = SdkStore(kept, [key], tmp_path)
-    for words, number in {session_id(2): 2, "Fix the parser": 2, "parser": 2, "wip": 1, "00000002-": 2}.items():
-        assert resolve(words, CWD, config_home.where, store=store).session_id == session_id(number)
-    look = SessionLister(CWD, config_home.where, store)
-    page = listing.page(look, project_at(CWD, config_home.where), limit=0)
-    assert [(row.session_id, row.turns) for row in page.rows] == [(session_id(1), 2), (session_id(2), 2)]
-    assert os.listdir(config_home.config / "projects") == []
 
 
 @pytest.mark.parametrize("words", [session_id(5), session_id(5)[:8], "Copied"])

@@ -33,7 +33,6 @@ from resume_hooks.sessions.locator_forms import (
 )
 from resume_hooks.sessions.session_files import (
     SessionFile,
-    SessionStore,
     all_sessions,
     belongs,
     is_known,
@@ -158,7 +157,6 @@ def resolve(
     where: Where,
     *,
     resolvers: Sequence[Resolver] = RESOLVERS,
-    store: SessionStore | None = None,
     foreign: bool = False,
 ) -> SessionFile:
     """The session that a locator names.
@@ -170,7 +168,7 @@ def resolve(
     that of the copy. So it is of a session of another agent, which only who takes ``foreign`` ones gets; UsageError for
     anybody else. AmbiguousLocator lists its candidates, SessionNotFound says what was tried.
     """
-    around = Surroundings(cwd, where, store)
+    around = Surroundings(cwd, where)
     if locator is None:
         return _handed_out(current_session(around) or _latest(around, foreign=foreign), where, foreign=foreign)
     words = locator.strip()
@@ -182,8 +180,7 @@ def resolve(
             raise not_found(words, around)
         return _handed_out(found, where, foreign=foreign)
     except SessionNotFound:
-        by_part = by_part_of_title in resolvers
-        session = archived_copy(words, around, by_part=by_part) if store is None else None
+        session = archived_copy(words, around, by_part=by_part_of_title in resolvers)
         if session is None:
             raise
         return session

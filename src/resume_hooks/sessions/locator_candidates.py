@@ -5,6 +5,7 @@ Sessions are sifted before any record is parsed: both ends of each file are sear
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -18,7 +19,7 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where, project_names, read_at
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agent_of, ends_of, store_of
-from resume_hooks.sessions.session_files import SessionFile, SessionStore, belongs, fits, newest_first, where_hidden
+from resume_hooks.sessions.session_files import SessionFile, belongs, fits, newest_first, where_hidden
 from resume_hooks.transcripts.head_tail import REACH, HeadTail
 
 _KINDS = (b'-title"', b'"pr-link"', b'"tag"')
@@ -42,10 +43,10 @@ class Facts(NamedTuple):
 class Surroundings:
     """Where words were typed, and what was already read there."""
 
-    def __init__(self, cwd: str, where: Where, store: SessionStore | None = None) -> None:
+    def __init__(self, cwd: str, where: Where) -> None:
         self.cwd = cwd
         self.where = where
-        self.store = store or store_of(where)
+        self.store = store_of(where)
         self._facts: dict[str, Facts | None] = {}
         self._names: dict[str, bytes] = {}
         self._sifted: dict[tuple[re.Pattern[bytes], bool], list[SessionFile]] = {}
@@ -84,10 +85,6 @@ class Surroundings:
         here = [session for session in near if self.is_of_this_folder(session)]
         return here or newest_first([*near, *self._fitting(pattern, fits, near=False)])
 
-    def candidates(self, sessions: Iterable[SessionFile]) -> list[dict[str, object]]:
-        """Rows that let a person choose between sessions."""
-        return candidates(sessions, self.where)
-
     def is_of_this_folder(self, session: SessionFile) -> bool:
         """Whether a session is of the working directory, and not of one with the same key."""
         try:
@@ -100,13 +97,17 @@ class Surroundings:
 
     def _fitting(self, pattern: re.Pattern[bytes], fits: Callable[[Facts], bool], *, near: bool) -> list[SessionFile]:
         if (pattern, near) not in self._sifted:
-            self._sifted[pattern, near] = sift(pattern, self.near if near else self.far, self._names, self._naming)
+            sessions = self.near if near else self.far
+            self._sifted[pattern, near] = sift(pattern, sessions, self._names, self._naming)
         sifted = self._sifted[pattern, near]
         return [session for session in sifted if (facts := self._facts_of(session)) is not None and fits(facts)]
 
     def _facts_of(self, session: SessionFile) -> Facts | None:
         if session.path not in self._facts:
-            self._facts[session.path] = _read(session, self.where)
+            self._facts[session.path] = None
+            with contextlib.suppress(SessionNotFound):  # deleted since it was listed
+                ends = ends_of(session, self.where)
+                self._facts[session.path] = Facts(titles_of(ends), ends.tag, ends.pull_requests, ends.is_listed)
         return self._facts[session.path]
 
 
@@ -114,27 +115,10 @@ def candidates(sessions: Iterable[SessionFile], where: Where) -> list[dict[str, 
     """Rows that let a person choose between sessions, in the order given; each title is a locator itself."""
     rows: list[dict[str, object]] = []
     for session in sessions:
-        try:
-            title = ends_of(session, where).title
-        except SessionNotFound:
-            continue  # deleted since the folder was listed
-        rows.append(
-            {
-                "session_id": session.session_id,
-                "title": title,
-                "ended": clock.from_epoch(session.mtime),
-                "session_file": session.path,
-            }
-        )
+        with contextlib.suppress(SessionNotFound):  # deleted since the folder was listed
+            row = {"session_id": session.session_id, "title": ends_of(session, where).title}
+            rows.append({**row, "ended": clock.from_epoch(session.mtime), "session_file": session.path})
     return rows
-
-
-def _read(session: SessionFile, where: Where) -> Facts | None:
-    try:
-        ends = ends_of(session, where)
-    except SessionNotFound:
-        return None  # deleted since it was listed
-    return Facts(titles_of(ends), ends.tag, ends.pull_requests, ends.is_listed)
 
 
 def sift(

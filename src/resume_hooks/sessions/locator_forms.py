@@ -14,7 +14,7 @@ from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
 from resume_hooks.paths import ENDING, Where, is_session_id
 from resume_hooks.sessions.agents.registry import agent_at, asking, homes_of_others
 from resume_hooks.sessions.archived.layout import unpacked, vault
-from resume_hooks.sessions.locator_candidates import Surroundings, as_written
+from resume_hooks.sessions.locator_candidates import Surroundings, as_written, candidates
 from resume_hooks.sessions.session_files import SessionFile, latest, where_linked
 from resume_hooks.system.text import one_line, plain_line
 
@@ -116,9 +116,12 @@ def by_part_of_title(words: str, around: Surroundings) -> SessionFile | None:
     return _only(words, some, around)
 
 
-def by_pull_request(words: str, around: Surroundings) -> SessionFile | None:
+def by_pull_request(words: str, around: Surroundings, named: str = "") -> SessionFile | None:
     """A pull request that the client linked: ``#72``, ``pr:72`` or its address."""
-    return _linked(words, pull_of(words), around)
+    if not (pull := pull_of(named or words)):
+        return None
+    linked = re.compile(rb'"prnumber":\s?%d\b' % int(pull.rpartition("/")[2]))
+    return _only(words, around.nearest(linked, lambda facts: pull in facts.pulls), around)
 
 
 def by_address(words: str, around: Surroundings) -> SessionFile | None:  # noqa: ARG001 - as all resolvers
@@ -132,7 +135,7 @@ def by_address(words: str, around: Surroundings) -> SessionFile | None:  # noqa:
 
 def by_bare_number(words: str, around: Surroundings) -> SessionFile | None:
     """The number of a pull request alone, where it is nothing else."""
-    return _linked(words, pull_of(f"#{words}"), around)
+    return by_pull_request(words, around, f"#{words}")
 
 
 RESOLVERS: tuple[Resolver, ...] = (
@@ -196,7 +199,7 @@ def _only(words: str, sessions: list[SessionFile], around: Surroundings) -> Sess
         copies.setdefault(session.session_id, []).append(session)
     if len(copies) > 1:
         shown = [around.nearest_copy(of_one) for of_one in islice(copies.values(), MOST_CANDIDATES)]
-        raise AmbiguousLocator(words, around.candidates(shown), len(copies))
+        raise AmbiguousLocator(words, candidates(shown, around.where), len(copies))
     return around.nearest_copy(sessions) if sessions else None
 
 
@@ -206,14 +209,6 @@ def pull_of(words: str) -> str:
         return address[1].lower()
     number = _PULL_NUMBER.fullmatch(words)
     return str(int(number[1])) if number else ""  # nothing is called #0072
-
-
-def _linked(words: str, pull: str, around: Surroundings) -> SessionFile | None:
-    """The session that a pull request is linked to; None for none."""
-    if not pull:
-        return None
-    linked = re.compile(rb'"prnumber":\s?%d\b' % int(pull.rpartition("/")[2]))
-    return _only(words, around.nearest(linked, lambda facts: pull in facts.pulls), around)
 
 
 def behind(form: str, words: str) -> str:

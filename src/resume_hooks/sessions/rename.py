@@ -119,8 +119,7 @@ def _own(session: SessionFile, where: Where) -> HeadTail:
 
 
 def _as_title(text: str) -> str:
-    title = plain_line(_readable(text)).strip()
-    return _fitting(title, "title")
+    return _fitting(plain_line(_readable(text)).strip(), "title")
 
 
 def _as_tag(text: str) -> str:

@@ -154,8 +154,7 @@ def agent_of(session: SessionFile, where: Where) -> Agent:
 
 def agent_named(name: str, where: Where) -> Agent:
     """The agent of a name, whether or not it has a home here; this client's for any other."""
-    known = OTHERS.get(name)
-    return known.load(where) if known else Claude(where)
+    return OTHERS[name].load(where) if name in OTHERS else Claude(where)
 
 
 def label_of(name: str, where: Where) -> str:
@@ -170,8 +169,7 @@ def is_foreign(path: str, where: Where) -> bool:
 
 def left_of(agent: str) -> str:
     """What to say of an agent's sessions that are not whole; ``""`` where they are."""
-    known = OTHERS.get(agent)
-    return known.left if known else ""
+    return OTHERS[agent].left if agent in OTHERS else ""
 
 
 def require_whole(session: SessionFile) -> None:
@@ -233,7 +231,7 @@ def asking(where: Where) -> str:
     return next((session_id for session_id in said if is_session_id(session_id)), "")
 
 
-def opened_stores(where: Where, *, everyone: bool = False) -> list[SessionStore]:
+def opened_stores(where: Where, *, everyone: bool) -> list[SessionStore]:
     """The stores of the sessions that a list is chosen from, one after another: those that were lost are the oldest.
 
     The first is this client's, or of ``everyone`` who can go on with a session.

@@ -148,11 +148,7 @@ def all_archived(where: Where, present: Container[str] = ()) -> list[ArchivedSes
     Only manifests are read.
     """
     found = (find(session_id, where) for session_id in archived_ids(where) if session_id not in present)
-    return sorted(
-        (each for each in found if each),
-        key=lambda each: (each.ended, each.session_id),
-        reverse=True,
-    )
+    return sorted(filter(None, found), key=lambda each: (each.ended, each.session_id), reverse=True)
 
 
 def archived_ids(where: Where) -> list[str]:

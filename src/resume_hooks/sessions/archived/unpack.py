@@ -34,8 +34,8 @@ _EXACT = 2_000_000_001
 """Nanoseconds: FAT keeps every other second."""
 
 
-def read_pack(path: str, offset: int = 0) -> Iterator[bytes]:
-    """What a pack holds from an offset on. OSError where it can't be read, or is damaged."""
+def read_pack(path: str) -> Iterator[bytes]:
+    """What a pack holds. OSError where it can't be read, or is damaged."""
     with open_regular(path, follow=False) as packed:
         unpacker = lzma.LZMADecompressor(memlimit=128 * 1024 * 1024)
         try:
@@ -43,10 +43,8 @@ def read_pack(path: str, offset: int = 0) -> Iterator[bytes]:
                 raw = packed.read(PIECE // 4) if unpacker.needs_input else b""
                 if unpacker.needs_input and not raw:
                     raise OSError(errno.EIO, "The pack ends too early", path)
-                piece = unpacker.decompress(raw, PIECE)
-                if offset < len(piece):
-                    yield piece[offset:]
-                offset = max(0, offset - len(piece))
+                if piece := unpacker.decompress(raw, PIECE):
+                    yield piece
         except lzma.LZMAError as error:
             raise OSError(errno.EIO, f"The pack is damaged: {error}", path) from error
 
