@@ -167,8 +167,7 @@ def _empty(result: SearchResult) -> list[str]:
     where = "" if result.whole else " in what is indexed"
     return [
         f"Nothing found{where}{f' ({one_line(plain_line(result.how), 400)})' if result.how else ''}.",
-        *_helpers(result),
-        *_provisional(result),
+        *_unseen(result),
         f"Other {asked} may help; --all looks in every project.",
     ]
 
@@ -178,22 +177,21 @@ def _left(result: SearchResult, shown: int, command: str) -> list[str]:
     more = result.total - shown
     limit = f"{command} --limit {min(result.total, MOST_LIMIT)} --max-chars 0"
     notes = [f"{counted(more, 'more turn')}: {limit.strip()}"] if more > 0 else []
-    notes += [*_helpers(result), *_provisional(result)]
+    notes += _unseen(result)
     return ["", *notes] if notes else []
 
 
-def _provisional(result: SearchResult) -> list[str]:
-    """Sessions that hold the words and are not indexed yet."""
+def _unseen(result: SearchResult) -> list[str]:
+    """What was left out, and the sessions that hold the words and are not indexed yet."""
+    runs = f"{counted(result.helpers, 'headless run')} of one question left out: --helpers"
     rows = [
         f"  {row.session_id} · {one_line(plain_line(row.title), 60)} · has {', '.join(map(plain_line, row.words))}"
         for row in result.provisional
     ]
     head = "Not indexed yet, provisional, by the words in their files; the same search again has more:"
     more = f"{counted(result.unread, 'file')} not indexed yet may hold more: search again in a minute."
-    unread = [more] if result.unread else []
-    return [*([head, *rows] if rows else []), *unread]
-
-
-def _helpers(result: SearchResult) -> list[str]:
-    left = counted(result.helpers, "headless run")
-    return [f"{left} of one question left out: --helpers"] if result.helpers else []
+    return [
+        *([runs] if result.helpers else []),
+        *([head, *rows] if rows else []),
+        *([more] if result.unread else []),
+    ]

@@ -311,11 +311,7 @@ class Hits:
         total = len(texts) + (0 if uncertain else unread)
         asked = (lookup for wording in self._wordings for lookup in wording.lookups)
         beyond = any(lookup.term.exact and lookup.rows > PHRASED for lookup in asked)
-        return Best(
-            [self._hit(text) for text in best[:limit]],
-            total,
-            beyond or (uncertain and unread > 0),
-        )
+        return Best([self._hit(text) for text in best[:limit]], total, beyond or (uncertain and unread > 0))
 
     def _text(self, turn: Sequence[Found]) -> _HitText | None:
         """A turn by the first wording that its texts bear out; None where none is."""

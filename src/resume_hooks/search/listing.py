@@ -184,9 +184,9 @@ class SessionLister:
                     if row is not None:
                         yield row
 
-    def at(self, session: SessionFile, project: Project | None, *, helpers: bool = False) -> ListedSession | None:
+    def at(self, session: SessionFile, project: Project | None) -> ListedSession | None:
         """The row of a session; None where it is none to be listed. SessionNotFound where it can't be read."""
-        found = self._found(session, project, helpers=helpers)
+        found = self._found(session, project, helpers=False)
         return None if found is None else self._row(session, *found)
 
     def _found(self, session: SessionFile, project: Project | None, *, helpers: bool) -> tuple[HeadTail, Agent] | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from resume_hooks.search.index.postings import SCHEMA, WORDS, Posting, Postings,
 from resume_hooks.search.query import Period
 from resume_hooks.search.roles import ROLES
 from resume_hooks.search.scope import Limits
-from resume_hooks.search.terms import IN_PARTS, Lookup, Token
+from resume_hooks.search.terms import IN_PARTS, Lookup
 
 LOOKED_AT = 300  # records, and windows, that are looked at
 CANDIDATES = 60  # turns that are weighed closely
@@ -190,16 +190,13 @@ def _by_turn(records: Iterable[Posting]) -> dict[int, list[Posting]]:
 
 
 def _any_of(lookups: Iterable[Lookup]) -> Query:
-    """What scores documents by the terms that they have."""
-    clauses = [clause for lookup in lookups for token in lookup.tokens for clause in _scored(token)]
+    """What scores documents by the terms that they have: the best of what stands for each, and identifiers' parts."""
+    clauses: list[Query] = []
+    for token in (token for lookup in lookups for token in lookup.tokens):
+        ways = [_boosted(_term(name), share) for name, share in token.stems]
+        clauses.append(ways[0] if len(ways) == 1 else Query.disjunction_max_query(ways))
+        clauses += [_boosted(_term(part), IN_PARTS) for part in token.parts]
     return Query.boolean_query([(Occur.Should, clause) for clause in clauses])
-
-
-def _scored(token: Token) -> Iterator[Query]:
-    """A word as what is summed up: the best of what stands for it, and the parts of an identifier."""
-    ways = [_boosted(_term(name), share) for name, share in token.stems]
-    yield ways[0] if len(ways) == 1 else Query.disjunction_max_query(ways)
-    yield from (_boosted(_term(part), IN_PARTS) for part in token.parts)
 
 
 def _boosted(query: Query, share: float) -> Query:
@@ -208,14 +205,13 @@ def _boosted(query: Query, share: float) -> Query:
 
 def _all_of(lookup: Lookup) -> Query:
     """What holds for documents that have every word of a term, an identifier whole or by its parts."""
-    return Query.boolean_query([(Occur.Must, _has(token)) for token in lookup.tokens])
-
-
-def _has(token: Token) -> Query:
-    ways = [_term(name) for name, _ in token.stems]
-    if token.parts:
-        ways.append(Query.boolean_query([(Occur.Must, _term(part)) for part in token.parts]))
-    return ways[0] if len(ways) == 1 else Query.boolean_query([(Occur.Should, way) for way in ways])
+    words = []
+    for token in lookup.tokens:
+        ways = [_term(name) for name, _ in token.stems]
+        if token.parts:
+            ways.append(Query.boolean_query([(Occur.Must, _term(part)) for part in token.parts]))
+        words.append(ways[0] if len(ways) == 1 else Query.boolean_query([(Occur.Should, way) for way in ways]))
+    return Query.boolean_query([(Occur.Must, word) for word in words])
 
 
 def _term(name: str) -> Query:

@@ -32,9 +32,10 @@ class ArchivedSessions:
 
     def keep_to(self, folders: Collection[str]) -> None:
         """Leave out what is not of these project folders."""
-        rows = ((session_id, find(session_id, self._where)) for session_id in self.states)
-        wanted = {session_id for session_id, archived in rows if archived and archived.project in folders}
-        self.states = {session_id: state for session_id, state in self.states.items() if session_id in wanted}
+        for session_id in tuple(self.states):
+            archived = find(session_id, self._where)
+            if archived is None or archived.project not in folders:
+                del self.states[session_id]
 
     def files(self, session_id: str) -> list[TranscriptFile]:
         """The transcripts of a vaulted session and of its sub-agents."""

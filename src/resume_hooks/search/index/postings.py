@@ -230,8 +230,15 @@ class Postings:
     def look(self) -> None:
         """Search what was committed last. IndexDamaged where there is nothing that could be."""
         with telling():
-            if not self._indexes:
-                self._indexes = {level: _opened(folder, fresh=self._fresh) for level, folder in self._folders.items()}
+            indexes: dict[str, tantivy.Index] = {}
+            for level, folder in self._folders.items() if not self._indexes else ():
+                if folder and not self._fresh and not tantivy.Index.exists(folder):
+                    raise IndexDamaged(f"{folder} holds no words")
+                index = tantivy.Index(SCHEMA, path=folder)
+                index.config_reader("manual")  # else a thread of tantivy's reads what is committed whenever it likes
+                index.register_tokenizer(_ANALYZER, _analyzer)
+                indexes[level] = index
+            self._indexes = self._indexes or indexes
             for index in self._indexes.values():
                 index.reload()
             self._latest = {level: index.searcher() for level, index in self._indexes.items()}
@@ -263,7 +270,7 @@ class Postings:
                     writers[level].add_json(document)
 
     def forget(self, file: int) -> None:
-        """Take out all that a file says."""
+        """Delete every posting of a file."""
         self._take_out(_of("file", file))
 
     def commit(self) -> None:
@@ -295,7 +302,6 @@ class Postings:
         return self._writers
 
     def _take_out(self, query: tantivy.Query) -> None:
-        """Take out what a query finds."""
         writers = self._writing()
         with self._telling():
             for level, writer in writers.items():
@@ -385,15 +391,6 @@ def _first(key: int, origins: Mapping[int, int]) -> int:
         seen.add(key)
         key = origins[key]
     return min(seen) if key in seen else key
-
-
-def _opened(folder: str | None, *, fresh: bool) -> tantivy.Index:
-    if folder and not fresh and not tantivy.Index.exists(folder):
-        raise IndexDamaged(f"{folder} holds no words")
-    index = tantivy.Index(SCHEMA, path=folder)
-    index.config_reader("manual")  # else a thread of tantivy's reads what is committed whenever it likes
-    index.register_tokenizer(_ANALYZER, _analyzer)
-    return index
 
 
 def _of(field: str, number: int) -> tantivy.Query:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.paths import open_regular
-from resume_hooks.search.index.extract import RecordTexts, TextExtractor
+from resume_hooks.search.index.extract import TextExtractor
 from resume_hooks.search.index.postings import Documents
 from resume_hooks.search.index.tokenize import words_of
 from resume_hooks.search.roles import ROLES
@@ -183,10 +183,13 @@ class _RowReader:
             return
         stamp = clock.parse(record.get("timestamp"))
         self.time = int(stamp.timestamp()) if stamp else self.time
-        key, own = _ids(record) if texts.role != "title" else (_title_key(self._name, texts.prompt), 0)
+        key, own = _ids(record)
+        if texts.role == "title":  # kept once in a session, however often it is written
+            key, own = int.from_bytes(f"{self._name}\n{texts.prompt}".encode(errors="replace")) % _PRIME, 0
         said = [words_of(text) for text in (texts.prompt, texts.reply) if text]
         done = [words_of(text, numbered=True) for text in (texts.input, texts.result) if text]
         words = b" ".join([*said, *said, *done])  # what somebody said counts twice
+        said_bytes = "".join(texts[2:6]).encode("utf-8", "replace")
         self.size += len(words)
         fields = {
             "line": line.number,
@@ -196,17 +199,12 @@ class _RowReader:
             "role": ROLES.index(texts.role),
             "key": key,
             "own": own,
-            "digest": 0 if record.get("truncated") is True else _digest(texts),  # 0: its contents were taken out
+            "digest": 0 if record.get("truncated") is True else 1 + zlib.crc32(said_bytes),  # 0: contents taken out
             "tool": [name[:MOST_LABEL] for name in texts.tool.split(", ") if name],
             "branch": [branch[:MOST_LABEL]] if (branch := string(record, "gitBranch")) else [],
             "path": texts.files,
         }
         self.documents.add(self.turn, words.decode(), fields)
-
-
-def _digest(texts: RecordTexts) -> int:
-    """What stands for what a record says, above 0."""
-    return 1 + zlib.crc32("".join(texts[2:6]).encode("utf-8", "replace"))
 
 
 def _ids(record: Record) -> tuple[int, int]:
@@ -222,11 +220,6 @@ def _number(uuid: str) -> int:
         return int(digits, 16) % _PRIME if len(digits) == 32 else 0
     except ValueError:
         return 0
-
-
-def _title_key(name: str, title: str) -> int:
-    """What makes a title be kept once in a session, however often it is written."""
-    return int.from_bytes(f"{name}\n{title}".encode(errors="replace")) % _PRIME
 
 
 PARALLEL = 24 * 1024 * 1024  # bytes to be read from which on starting other processes pays
@@ -245,7 +238,9 @@ Result = tuple[ReadJob, Part | None]
 def readings(jobs: Sequence[Sized]) -> Generator[Result]:
     """Each job with the parts that were read of it, None for a file that is gone."""
     processes = min(_cpus(), MOST_PROCESSES)
-    if processes == 1 or sum(size for _, size in jobs) < PARALLEL or not _can_fork():
+    # Beside other threads a process that was forked might wait for ever for what one of them had locked.
+    can_fork = sys.platform.startswith("linux") and threading.current_thread() is threading.main_thread()
+    if processes == 1 or sum(size for _, size in jobs) < PARALLEL or not can_fork:
         processes = 0
     shares = _shares(jobs, processes)
     workers: list[_Worker] = []
@@ -259,11 +254,6 @@ def readings(jobs: Sequence[Sized]) -> Generator[Result]:
     finally:
         for worker in workers:
             worker.end()
-
-
-def _can_fork() -> bool:
-    """Whether a process can be forked: beside other threads it might wait for ever for what one of them had locked."""
-    return sys.platform.startswith("linux") and threading.current_thread() is threading.main_thread()
 
 
 def _shares(jobs: Sequence[Sized], processes: int) -> list[int]:

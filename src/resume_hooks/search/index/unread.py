@@ -96,7 +96,10 @@ class RawWords:
         left = [needle for needle in needles if needle not in found]
         if left:
             begins = _LIKE_ASCII if all(needle.isascii() for needle in left) else _ANY_LETTER
-            text = folded(_unescaped(b" ".join(_words_with(low, *begins))))
+            words = b" ".join(_words_with(low, *begins)).decode("utf-8", "replace")
+            text = _ESCAPES.sub(lambda escape: chr(int(escape[1], 16)), words)
+            # An escaped pair is one letter.
+            text = folded(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
             found.update(needle for needle in left if needle.decode() in text)
         return found
 
@@ -147,8 +150,3 @@ def _words_with(low: bytes, letter: re.Pattern[bytes], escape: re.Pattern[bytes]
     pieces.append(low[start:end])
     words = b" ".join(pieces).translate(_NOT_WORDS).split()
     return {word for word in words if not word.isascii() or b"\\u" in word}
-
-
-def _unescaped(raw: bytes) -> str:
-    text = _ESCAPES.sub(lambda found: chr(int(found[1], 16)), raw.decode("utf-8", "replace"))
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # an escaped pair is one letter

@@ -302,7 +302,6 @@ class _Update:
         return read
 
     def _forget(self, file_id: int) -> None:
-        """Drop a file with all that it says."""
         self._postings.forget(file_id)
         self._db.execute("DELETE FROM files WHERE id=?", (file_id,))
 
