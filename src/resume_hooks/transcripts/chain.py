@@ -29,7 +29,7 @@ def live_chain(nodes: Iterable[Node], checkpoint: Checkpoint, size: int = 0, *, 
         return []
     chain = _walk(graph, leaf, bridging=bridging)
     if off := _off(graph, chain):
-        chain = recover(graph, chain, off)
+        chain = Recovery(graph, chain, off).whole()
         chain += _remarks_below(graph, leaf, off, {node.uuid for node in chain})
     return _from_last_boundary(chain)
 
@@ -50,7 +50,7 @@ def chain_to(nodes: Sequence[Node], last: Node, size: int = 0) -> list[Node]:
     if leaf is None:
         return []
     chain = _walk(graph, leaf, bridging=True)
-    return _from_last_boundary(recover(graph, chain, _off(graph, chain)))
+    return _from_last_boundary(Recovery(graph, chain, _off(graph, chain)).whole())
 
 
 def _off(graph: Graph, chain: Sequence[Node]) -> list[Node]:
@@ -100,14 +100,11 @@ def _remarks_below(graph: Graph, leaf: Node, off: list[Node], seen: set[str]) ->
         below = [node for node in children.pop(queue.pop(0).uuid, ()) if node is not leaf]
         found += below
         queue += below
-    return sorted(found, key=lambda node: node.time_ms or 0)
+    return sorted(found, key=_time)
 
 
 def _from_last_boundary(chain: list[Node]) -> list[Node]:
-    for index in range(len(chain) - 1, -1, -1):
-        if chain[index].boundary:
-            return chain[index:]
-    return chain
+    return chain[max((place for place, node in enumerate(chain) if node.boundary), default=0) :]
 
 
 class _Region(NamedTuple):
@@ -119,13 +116,8 @@ class _Region(NamedTuple):
     asides: dict[str, list[Node]]
 
 
-def recover(graph: Graph, chain: list[Node], off: list[Node]) -> list[Node]:
-    """The chain with what belongs to its parallel calls put back from ``off``, the records that are not on it."""
-    return _Recovery(graph, chain, off).whole()
-
-
-class _Recovery:
-    """One recovery; ``taken`` holds what found its place."""
+class Recovery:
+    """Puts back what belongs to a chain's parallel calls from ``off``, the records that are not on it."""
 
     def __init__(self, graph: Graph, chain: list[Node], off: list[Node]) -> None:
         self._graph = graph
@@ -140,18 +132,29 @@ class _Recovery:
                 self._answers.setdefault(node.message_id, []).append(node)
 
     def whole(self) -> list[Node]:
+        """The chain with each region's records between its own, in file order."""
         regions = [region for message_id in self._answers if (region := self._region(message_id)) is not None]
         merged: list[_Region] = []
         for region in sorted(regions, key=lambda found: found.start):
             if merged and region.start < merged[-1].end:
                 before = merged.pop()
-                recovered = [*before.recovered, *region.recovered]
-                merged.append(
-                    _Region(before.start, max(before.end, region.end), recovered, before.asides | region.asides)
-                )
-            else:
-                merged.append(region)
-        return self._woven(merged)
+                end, recovered = max(before.end, region.end), [*before.recovered, *region.recovered]
+                region = _Region(before.start, end, recovered, before.asides | region.asides)  # noqa: PLW2901
+            merged.append(region)
+        positions = self._graph.positions
+        whole: list[Node] = []
+        done = 0
+        for start, end, recovered, asides in merged:
+            waiting = sorted(recovered, key=lambda node: positions[node.uuid], reverse=True)
+            whole += self._chain[done : start + 1]
+            for node in self._chain[start + 1 : end]:
+                while waiting and positions[waiting[-1].uuid] < positions[node.uuid]:
+                    whole.append(waiting.pop())
+                whole.append(node)
+                whole += asides.get(node.uuid, ())
+            whole += waiting[::-1]
+            done = end
+        return whole + self._chain[done:]
 
     def _answer_of(self, node: Node) -> str:
         """The message id of the answer that a record is part of, answers, or stands beside."""
@@ -199,23 +202,6 @@ class _Recovery:
             if line and not queue:
                 found += self._take(line)
         return found
-
-    def _woven(self, regions: list[_Region]) -> list[Node]:
-        """The chain with each region's records between its own, in file order."""
-        whole: list[Node] = []
-        done = 0
-        for start, end, recovered, asides in regions:
-            positions = self._graph.positions
-            waiting = sorted(recovered, key=lambda node: positions[node.uuid], reverse=True)
-            whole += self._chain[done : start + 1]
-            for node in self._chain[start + 1 : end]:
-                while waiting and positions[waiting[-1].uuid] < positions[node.uuid]:
-                    whole.append(waiting.pop())
-                whole.append(node)
-                whole += asides.get(node.uuid, ())
-            whole += waiting[::-1]
-            done = end
-        return whole + self._chain[done:]
 
     def _missing_below(self, node: Node) -> list[Node]:
         return [child for child in self._below.get(node.uuid, ()) if child.uuid not in self._taken]

@@ -8,8 +8,9 @@ last record decides.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cached_property
+from itertools import islice, takewhile
 
 from resume_hooks.transcripts.nodes import Checkpoint, Node, ancestors
 from resume_hooks.transcripts.records import ASSISTANT, PROGRESS
@@ -91,7 +92,13 @@ class Graph:
         if kept is None:
             return False
         if kept and last.segment is not None:
-            self._hang(kept, last.segment.anchor)
+            before = anchor = last.segment.anchor
+            for uuid in kept:
+                self._parents[uuid] = before
+                before = uuid
+            for uuid, parent in self._parents.items():
+                if parent == anchor and uuid != kept[0]:
+                    self._parents[uuid] = kept[-1]
         self._drop(last, kept)
         return bool(kept)
 
@@ -111,24 +118,9 @@ class Graph:
             uuid = self._parents[uuid]
         return None
 
-    def _hang(self, kept: list[str], anchor: str) -> None:
-        before = anchor
-        for uuid in kept:
-            self._parents[uuid] = before
-            before = uuid
-        for uuid, parent in self._parents.items():
-            if parent == anchor and uuid != kept[0]:
-                self._parents[uuid] = kept[-1]
-
     def _drop(self, boundary: Node, kept: list[str]) -> None:
         """Forget what stands before ``boundary``; messages that hang there hang on the last kept one instead."""
-        keep = set(kept)
-        dropped = set()
-        for uuid in self.nodes:
-            if uuid == boundary.uuid:
-                break
-            if uuid not in keep:
-                dropped.add(uuid)
+        dropped = set(takewhile(lambda uuid: uuid != boundary.uuid, self.nodes)) - set(kept)
         for uuid in dropped:
             del self.nodes[uuid], self._parents[uuid]
         for uuid, parent in self._parents.items() if kept else ():
@@ -203,7 +195,9 @@ def _continues(graph: Graph, last: Node, pointed: Node, checkpoint: Checkpoint, 
     """Whether the walk up from ``last`` passes the checkpoint, or another call of the same parallel batch."""
     caller, answered = (None, ()) if checkpoint.ever_explicit else _batch(graph, pointed)
     answer = caller.message_id if caller is not None and caller.calls else ""
-    earlier = {node.uuid for node in _same_answer(graph, caller)} if caller is not None and answer else set()
+    # The records above a call that belong to the same answer of the model.
+    above = islice(ancestors(caller if answer else None, graph.parent), 1, None)
+    earlier = {node.uuid for node in takewhile(lambda node: _accompanies(node, answer), above)}
     within = False
     child: Node | None = None
     for node in ancestors(last, graph.parent):
@@ -218,8 +212,10 @@ def _continues(graph: Graph, last: Node, pointed: Node, checkpoint: Checkpoint, 
                 within = True
             elif not _accompanies(node, answer):
                 within = False
-        if node is caller and child is not None and _answers_another(node, answered, child):
-            return True
+        if node is caller and child is not None:
+            calls = set(node.calls)
+            if calls.intersection(answered) and calls.intersection(child.results) - set(answered):
+                return True
         child = node
     return False
 
@@ -230,21 +226,6 @@ def _batch(graph: Graph, pointed: Node) -> tuple[Node | None, tuple[str, ...]]:
     if node is not None and node.results:
         return graph.parent(node), node.results
     return (node if node is pointed else None), ()
-
-
-def _answers_another(caller: Node, answered: tuple[str, ...], child: Node) -> bool:
-    calls = set(caller.calls)
-    return bool(calls.intersection(answered)) and bool(calls.intersection(child.results) - set(answered))
-
-
-def _same_answer(graph: Graph, caller: Node) -> Iterator[Node]:
-    """The records above a call that belong to the same answer of the model."""
-    above = ancestors(caller, graph.parent)
-    next(above)
-    for node in above:
-        if not _accompanies(node, caller.message_id):
-            return
-        yield node
 
 
 def _accompanies(node: Node, message_id: str) -> bool:

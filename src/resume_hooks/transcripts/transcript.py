@@ -178,7 +178,12 @@ def scan(path: str, reach: int = 0, observers: Sequence[Observer] = (), start: S
     with open_transcript(path, SEARCHED_BYTES) as stream, without_gc():
         transcript.whole = start is None and not 0 < reach < os.fstat(stream.fileno()).st_size
         line = None
-        for line in _lines_of(stream, transcript, reach, start):
+        if start is None:
+            lines = read_lines(stream) if transcript.whole else read_tail(stream, reach)
+        else:
+            stream.seek(start.offset)
+            lines = read_lines(stream, start.offset, start.number)
+        for line in lines:
             _take(transcript, line, observers)
         if line is not None:
             transcript.line_count, transcript.torn = line.number + 1, line.torn
@@ -196,15 +201,6 @@ def without_gc() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-
-
-def _lines_of(stream: BinaryIO, transcript: Transcript, reach: int, start: ScanStart | None) -> Iterator[Line]:
-    if transcript.whole:
-        return read_lines(stream)
-    if start is None:
-        return read_tail(stream, reach)
-    stream.seek(start.offset)
-    return read_lines(stream, start.offset, start.number)
 
 
 def _take(transcript: Transcript, line: Line, observers: Sequence[Observer]) -> None:
@@ -228,9 +224,8 @@ def _take(transcript: Transcript, line: Line, observers: Sequence[Observer]) -> 
         records.refuse_foreign(record, transcript.path)
         transcript.bookkeeping[kind] = transcript.bookkeeping.get(kind, 0) + 1
         if kind == LAST_PROMPT and "leafUuid" in record:
-            transcript.checkpoint.point(
-                records.string(record, "leafUuid") or None, explicit=record.get("explicit") is True
-            )
+            leaf = records.string(record, "leafUuid") or None
+            transcript.checkpoint.point(leaf, explicit=record.get("explicit") is True)
     for observe in observers:
         observe(line, record, node)
 
