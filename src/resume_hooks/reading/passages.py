@@ -320,16 +320,14 @@ class TurnReader:
                 call = string(block, "id")
                 self._calling[call] = row
                 if string(block, "name") in SHELLS and isinstance(block.get("input"), dict):
-                    words = string(block["input"], "command")
-                    self._commands[call or str(row.number)] = ShellCall(
-                        row.number, row.turn, string(record, "timestamp"), words
-                    )
+                    at, words = string(record, "timestamp"), string(block["input"], "command")
+                    self._commands[call or str(row.number)] = ShellCall(row.number, row.turn, at, words)
             elif block.get("type") == records.RESULT:
-                command = self._commands.get(string(block, "tool_use_id"))
-                if command is not None:
+                call = string(block, "tool_use_id")
+                if call in self._commands:
                     state, code = _outcome(record, block)
-                    done = command._replace(state=state, code=code, answer=row.number)
-                    self._commands[string(block, "tool_use_id")] = done
+                    done = self._commands[call]._replace(state=state, code=code, answer=row.number)
+                    self._commands[call] = done
 
     def commands(self, asked: Turns | None = None) -> list[ShellCall]:
         """The commands of the shell, in the order they were called; of the turns ``asked`` for."""

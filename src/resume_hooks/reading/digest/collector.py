@@ -154,7 +154,10 @@ class Branches:
         What does not: branches of this file that leave the live one, and what a parent went on with after this file
         was copied from it. What hangs on another root, or on nothing, was not abandoned for all that is known.
         """
-        parents, live, copied_until = self._parents, self._live(), self._copied_until
+        live = self._upward(self._last)
+        if self._hint in self._parents and self._hint not in live:
+            live = self._upward(self._hint)
+        parents, copied_until = self._parents, self._copied_until
         self._parents, self._last, self._hint, self._copied_until = {}, "", "", 0
         leaves: dict[str, bool] = {}
 
@@ -165,14 +168,8 @@ class Branches:
 
         return counts
 
-    def _live(self) -> set[str]:
-        """The records from the leaf upward, and the copied one that they hang on."""
-        live = self._upward(self._last)
-        if self._hint in self._parents and self._hint not in live:
-            live = self._upward(self._hint)
-        return live
-
     def _upward(self, leaf: str) -> set[str]:
+        """The records from a leaf upward, and the copied one that they hang on."""
         live: set[str] = set()
         uuid = leaf
         while uuid in self._parents and uuid not in live:
@@ -362,7 +359,10 @@ class LineageFacts:
             if refused.by_user and refused.said.text:
                 self._typed(refused.said._replace(correcting=True))
         elif call.tool == "Bash":
-            self._ran(call, record, block, text, place)
+            if run := facts.run_of(call, record, block, text, place):
+                if task := facts.task_of(record, text):
+                    self._in_background[task] = len(self.runs)
+                self.runs.append(run)
         elif not records.is_error(block):
             self._on_tool_success(call, text, place, string(record, "uuid"))
             if agent := records.agent_of(record):
@@ -395,14 +395,6 @@ class LineageFacts:
         self.answers += [Quote(f"{asked} -> {answered}", place, uuid) for asked, answered in pairs]
         self._prompted()
         self._typed(Quote("\n".join(answered for _, answered in pairs), place, uuid))
-
-    def _ran(self, call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace) -> None:
-        run = facts.run_of(call, record, block, text, place)
-        if run is None:
-            return
-        if task := facts.task_of(record, text):
-            self._in_background[task] = len(self.runs)
-        self.runs.append(run)
 
     def _notified(self, text: str, place: RecordPlace) -> None:
         """The client told what became of a command in the background."""

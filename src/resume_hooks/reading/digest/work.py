@@ -88,19 +88,16 @@ def working_commands(commands: Sequence[ShellCommand], folder: str) -> Iterator[
         sound = [command for command in found if not command.run.failed]
         good = next((command for command in reversed(sound) if command.worked), sound[-1] if sound else None)
         if good is not None:
-            weight = min(len(found), OFTEN) + OFTEN * found[-1].run.place.order / end - _drawback(good)
+            weight = min(len(found), OFTEN) + OFTEN * found[-1].run.place.order / end
+            weight -= 0 if good.worked else OFTEN
+            if "<<" in good.run.command or len(good.run.command) > ONCE:  # nobody runs it again as it stands
+                weight -= OFTEN
+            elif good.program.startswith(_RARE):
+                weight -= OFTEN // 2
             rows.append((-weight, -good.run.place.order, good.run, _runs(found, good)))
     for *_, run, note in sorted(rows, key=lambda row: row[:2]):
         shown = redacted(run.command) if "\n" in run.command else run.command  # an escape before a secret hides it
         yield entry(shell.at_home(shown, folder), run.place, note, LONGEST)
-
-
-def _drawback(command: ShellCommand) -> int:
-    """What a command weighs less that nobody runs again as it stands, or of which it is not sure that it worked."""
-    weight = 0 if command.worked else OFTEN
-    if "<<" in command.run.command or len(command.run.command) > ONCE:
-        return weight + OFTEN
-    return weight + (OFTEN // 2 if command.program.startswith(_RARE) else 0)
 
 
 def _runs(found: Sequence[ShellCommand], good: ShellCommand) -> str:
@@ -151,7 +148,8 @@ def _what_failed(command: ShellCommand) -> str:
     """How a command failed, in its output's words; ``""`` if it is not known to have failed."""
     if not command.run.failed:
         return f"exit 0, but: {cut(command.complaint, LINE)}" if command.complaint else ""
-    said = cut(_error_line(command.run.output), LINE)
+    rows = [row.strip() for row in command.run.output.split("\n") if row.strip() and not row.startswith("Exit code")]
+    said = cut(next(filter(_TELLING.search, rows), rows[-1] if rows else "no output"), LINE)
     return f"exit {command.run.status}: {said}" if command.run.status else f"failed: {said}"
 
 
@@ -163,12 +161,6 @@ def _complaint(run: ShellRun) -> str:
         if match := _COMPLAINT.search(f"\n{part.lower()}"):
             return part[match.start() : match.end() - 1].strip()
     return ""
-
-
-def _error_line(output: str) -> str:
-    """The line of an output that says most of what went wrong."""
-    rows = [row.strip() for row in output.split("\n") if row.strip() and not row.startswith("Exit code")]
-    return next((row for row in rows if _TELLING.search(row)), rows[-1] if rows else "no output")
 
 
 PATH = 300  # characters of a path; of a longer one its end is told
@@ -217,10 +209,6 @@ class Paths:
         """The folder that git tells paths from, in ``folder``: the home folder, where nothing else is known."""
         known = self._git.root or self.folder
         return known if f"{folder}/".startswith(f"{known}/") else folder
-
-    def is_outside(self, path: str) -> bool:
-        """Whether a relative path lies elsewhere than in the home folder."""
-        return path.startswith(("/", "~", "..")) or _WINDOWS.match(path) is not None
 
     def is_dirty(self, path: str) -> bool:
         """Whether a relative path has changes that are not committed."""
@@ -275,7 +263,8 @@ def changed_files(found: dict[str, list[Touch]], paths: Paths) -> Iterator[Diges
 
     def rank(path: str) -> tuple[bool, bool, int, str]:
         latest = max(touch.place.order for touch in found[path])
-        return paths.is_outside(path), all(touch.doubt for touch in found[path]), -latest, path
+        outside = path.startswith(("/", "~", "..")) or _WINDOWS.match(path) is not None
+        return outside, all(touch.doubt for touch in found[path]), -latest, path
 
     for path in sorted(found, key=rank):
         sure = [touch for touch in found[path] if not touch.doubt]
@@ -299,18 +288,14 @@ def read_files(facts: LineageFacts, paths: Paths, found: dict[str, list[Touch]])
 def artefacts(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Commits, pull requests and the like, and the client's own summaries; the latest first."""
     for run in reversed(facts.runs):
-        yield from _made(run)
+        if "git" in run.command and "[" in run.output:
+            for branch, commit, subject in _COMMIT.findall(f"\n{run.output}"):
+                yield entry(f"commit {commit} {subject}", run.answered, f"on {branch}")
+        if not run.failed and "https://" in run.output and _MAKES.search(run.command):
+            links = (_LINK.match(url) for url in _URL.findall(run.output))
+            yield from (entry(link.group(), run.answered) for link in links if link)
     yield from (entry(link, place) for link, place in reversed(facts.links.items()))
     yield from (entry("the client's summary of what it compacted", place) for place in reversed(facts.summaries))
-
-
-def _made(run: ShellRun) -> Iterator[DigestEntry]:
-    if "git" in run.command and "[" in run.output:
-        for branch, commit, subject in _COMMIT.findall(f"\n{run.output}"):
-            yield entry(f"commit {commit} {subject}", run.answered, f"on {branch}")
-    if not run.failed and "https://" in run.output and _MAKES.search(run.command):
-        links = (_LINK.match(url) for url in _URL.findall(run.output))
-        yield from (entry(link.group(), run.answered) for link in links if link)
 
 
 def _shown(path: str) -> str:
