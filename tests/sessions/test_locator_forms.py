@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from resume_hooks.errors import AmbiguousLocator, ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.paths import Where
@@ -235,26 +233,6 @@ def test_resolvers_of_ones_own(config_home: ConfigHome) -> None:
     assert resolve("boss", CWD, config_home.where, resolvers=(by_nickname, *RESOLVERS)).path == path
     with pytest.raises(SessionNotFound):
         resolve("mine", CWD, config_home.where, resolvers=(by_nickname,))
-
-
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    words=st.one_of(
-        st.text(max_size=40),
-        st.sampled_from(["latest", "tag:", "title:", "pr:", "#", "https://", "http://[", "/", "~", "~user/x"]).flatmap(
-            lambda form: st.text(max_size=20).map(lambda rest: form + rest)
-        ),
-    )
-)
-def test_whatever_is_typed(config_home: ConfigHome, words: str) -> None:
-    """It names a session or fails in a sentence of one line with a documented exit code."""
-    talk(config_home, 1, custom_title("Fix the parser"), tag("wip"), link(72))
-    try:
-        said = resolve(words, CWD, config_home.where).session_id, "", 1
-    except ResumeHooksError as error:
-        said = error.message, error.remedy, error.exit_code
-    assert said[0]
-    assert said[2] in {1, 2}
 
 
 @pytest.mark.parametrize("words", [session_id(5), session_id(5)[:8], "Copied"])

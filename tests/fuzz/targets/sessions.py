@@ -51,6 +51,8 @@ def chain(home: ConfigHome) -> Try:
             return
         numbers = [node.number for node in whole.chain]
         assert len(set(numbers)) == len(numbers) <= len(whole.nodes)
+        assert not any(node.boundary for node in whole.chain[1:])
+        assert not any(node.broken or node.kind == "progress" for node in whole.chain)
         assert [node.number for node in scan_live(path, lambda: ())[0].chain] == numbers
         assert sum(len(turn.nodes) for turn in whole.turns) <= len(numbers)
         assert len(linearize(whole.chain).nodes) <= len(numbers)
