@@ -109,7 +109,13 @@ class OutlineScan:
         if kind == records.ASSISTANT:
             turn.tokens = records.counted_tokens(record)[1] or turn.tokens
             for block in records.calls(record) if node is None or node.calls else ():
-                self._take_call(turn, block)
+                tool, given = string(block, "name"), records.mapping(block, "input")
+                turn.tools[tool] = turn.tools.get(tool, 0) + 1
+                if path := records.file_in(given):
+                    turn.files[path] = turn.files.get(path, False) or tool in records.WRITERS
+                if "subagent_type" in given or tool in {"Agent", "Task"}:
+                    task = string(given, "description") or string(given, "prompt")[:FIRST_WORDS]
+                    self.tasks[string(block, "id")] = task
         elif kind == records.RESULT:  # of a plain export, whose calls may not have been kept
             tool = string(records.message(record), "tool_name")
             turn.failed += len(failed_in(record))
@@ -120,14 +126,6 @@ class OutlineScan:
             if agent := records.agent_of(record):
                 task = self.tasks.get(node.results[0], "") or string(records.tool_details(record), "description")
                 self.agents.setdefault(agent, (self.count, task))
-
-    def _take_call(self, turn: TurnScan, block: Record) -> None:
-        tool, given = string(block, "name"), records.mapping(block, "input")
-        turn.tools[tool] = turn.tools.get(tool, 0) + 1
-        if path := records.file_in(given):
-            turn.files[path] = turn.files.get(path, False) or tool in records.WRITERS
-        if "subagent_type" in given or tool in {"Agent", "Task"}:
-            self.tasks[string(block, "id")] = string(given, "description") or string(given, "prompt")[:FIRST_WORDS]
 
 
 def first_words(record: Record) -> str:

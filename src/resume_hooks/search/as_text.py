@@ -123,7 +123,6 @@ def _piece(hit: Hit, *, top: bool, mark: Style = as_typed, title: Style = as_typ
 
 
 def _also(hit: Hit) -> list[str]:
-    """What else there is to say of a hit."""
     few = len(hit.words) + len(hit.missing) <= FEW
     notes = [f"lacks {', '.join(hit.missing)}"] if few and hit.missing and hit.words else []
     if hit.found_by:
@@ -160,7 +159,6 @@ def doubt(result: SearchResult) -> str:
 
 
 def _empty(result: SearchResult) -> list[str]:
-    """What may help where nothing was found."""
     if NO_SESSION in result.notes:
         return [f"{NO_SESSION}: --all looks in every project."]
     asked = "words" if any(query.terms for query in result.queries) else "options"

@@ -16,9 +16,9 @@ from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.search.index.unread import Sought, UnreadFile
 from resume_hooks.search.index.update import Progress
 from resume_hooks.search.query import Query, Term, parse
-from resume_hooks.search.ranking import CANDIDATES, Ranking, TurnHit, fused
+from resume_hooks.search.ranking import CANDIDATES, Ranking, fused
 from resume_hooks.search.scope import Limits, Scope, enter, limits, meant, needed_folders, unknown, unseen
-from resume_hooks.search.terms import Lookup, Terms
+from resume_hooks.search.terms import Terms
 from resume_hooks.sessions.session_files import where_hidden
 from resume_hooks.sessions.transcript_files import owning_session
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -132,7 +132,10 @@ class Searcher:
             without = [self._terms.strictly(term) for term in query.excluded if not term.exact]
             ranking = Ranking(self._index.words, within, without, query.when, time.time())
             found = ranking.turns(lookups) if lookups else ranking.latest(MOST_LATEST)
-            if (wider := self._wider(lookups, found)) != lookups:
+            # The words that none of the best turns has count as parts of others, too; all where few turns were found.
+            had = set().union(*(hit.terms for hit in found[:CANDIDATES])) if len(found) >= FEW else set()
+            wider = [look if place in had else self._terms.in_others(look) for place, look in enumerate(lookups)]
+            if wider != lookups:
                 lookups, found = wider, ranking.turns(wider)
             wordings.append(Wording(query, lookups))
             rankings.append(found)
@@ -140,11 +143,6 @@ class Searcher:
         best = Hits(sources, wordings, reads).best(fused(rankings), most)
         how = "; ".join(dict.fromkeys(part for wording in wordings for part in _how(wording, best, later)))
         return best._replace(more=best.more or capped), how
-
-    def _wider(self, lookups: Sequence[Lookup], found: Sequence[TurnHit]) -> list[Lookup]:
-        """The words that none of the best turns has as parts of others, too; all of them where few turns were found."""
-        had = set().union(*(hit.terms for hit in found[:CANDIDATES])) if len(found) >= FEW else set()
-        return [look if place in had else self._terms.in_others(look) for place, look in enumerate(lookups)]
 
 
 def find(

@@ -117,7 +117,6 @@ class Ranking:
         return found
 
     def _add_missing(self, by_turn: dict[int, list[Posting]], keys: Sequence[int], known: Sequence[Lookup]) -> None:
-        """Find the records of turns that only fit as a whole."""
         if keys:
             own = Query.const_score_query(Query.term_set_query(SCHEMA, "turn_key", keys), 0.0)
             query = Query.boolean_query([(Occur.Must, own), (Occur.Must, _any_of(known))])
@@ -137,7 +136,6 @@ class Ranking:
         return scores
 
     def _cover(self, hits: Sequence[TurnHit], lookups: Sequence[Lookup]) -> None:
-        """Note which terms each turn has."""
         keys = [hit.key for hit in hits]
         if not keys:
             return

@@ -152,7 +152,6 @@ def fit_sections(
 
 
 def _holds(entries: Iterable[DigestEntry], room: int) -> int:
-    """How many entries fit, from the front."""
     count = 0
     for entry in entries:
         room -= _size(entry)

@@ -369,7 +369,6 @@ class LineageFacts:
                 self.agents[agent] = self._order
 
     def _on_tool_success(self, call: PendingCall, text: str, place: RecordPlace, uuid: str) -> None:
-        """A tool other than the shell did what it was called for."""
         if call.tool in _WRITERS or (call.tool.startswith("mcp__") and _FOREIGN_WRITER.search(call.tool[:200])):
             self.changes += [FileChange(path, call.folder, call.place) for path in call.paths()]
         elif call.tool in records.READERS:
@@ -397,7 +396,6 @@ class LineageFacts:
         self._typed(Quote("\n".join(answered for _, answered in pairs), place, uuid))
 
     def _notified(self, text: str, place: RecordPlace) -> None:
-        """The client told what became of a command in the background."""
         ending = facts.task_ending(text)
         at = self._in_background.get(ending.task) if ending else None
         if ending is not None and at is not None:

@@ -297,7 +297,6 @@ def _moved(base: str | None, words: tuple[str, ...]) -> str | None:
 
 
 def _named(words: tuple[str, ...]) -> tuple[str, ...]:
-    """The files that a simple command changes by its arguments."""
     if words[:1] == ("git",):
         words = _named_for_git(words)
     name, rest = (words[0].rpartition("/")[2], words[1:]) if words else ("", ())
@@ -324,7 +323,6 @@ def _named_for_git(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _without(option: str | None, words: tuple[str, ...]) -> tuple[str, ...]:
-    """Words without an option and its value."""
     at = words.index(option) if option in words else len(words)
     return words[:at] + words[at + 2 :]
 

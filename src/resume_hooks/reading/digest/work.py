@@ -101,7 +101,6 @@ def working_commands(commands: Sequence[ShellCommand], folder: str) -> Iterator[
 
 
 def _runs(found: Sequence[ShellCommand], good: ShellCommand) -> str:
-    """How often a command ran, and how it ended."""
     notes = [f"{len(found)} runs"] if len(found) > 1 else []
     if good.run.background:
         notes.append("in the background" if good.run.status == 0 else "in the background, its end unknown")
@@ -249,7 +248,6 @@ def touched_files(
 
 
 def _listed(command: ShellCommand, paths: Paths) -> Iterator[str]:
-    """Files that git printed, as told from the home folder."""
     if "git" not in command.run.command or (moved := shell.started_in(command.parts)) is None:
         return
     folder = posixpath.join(command.run.folder, moved)

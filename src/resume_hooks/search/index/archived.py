@@ -65,7 +65,6 @@ class TranscriptPaths:
         return within(folder, path, session_id) if folder else path
 
     def _copy(self, path: str) -> str:
-        """The copy of a session of another agent."""
         if path not in self._folders:
             with contextlib.suppress(SessionNotFound, NotATranscript, WriteFailed):
                 self._folders[path] = readable(path, self._where).path

@@ -147,7 +147,6 @@ class _Clock:
         return time.monotonic() > self._end
 
     def leave(self, seconds: float) -> None:
-        """Let at least so much time be left."""
         self._end = max(self._end, time.monotonic() + seconds)
 
 
@@ -223,12 +222,19 @@ class _Task:
 
 
 def _ready(task: _Task, needed: Collection[str] | None, *, rebuild: bool) -> OpenIndex:
+    """The index that is kept, else one in memory of what is needed now."""
     if task.empty:
         return OpenIndex(open_temporary(), Postings(None), UpdateOutcome(), [])
     try:
         return _open_stored(task, rebuild=rebuild)
     except (IndexUnusable, IndexDamaged) as error:
-        return _for_once(task, needed, error.message)
+        note = f"{error.message.rstrip('.')}. A temporary index was used"
+    if needed is not None:
+        task.files = [file for file in task.files if file.folder in needed]
+        task.shelf.keep_to(needed)
+    index = OpenIndex(open_temporary(), Postings(None), UpdateOutcome(), [note])
+    with _closed_if_it_fails(index):
+        return task.brought_up(index)
 
 
 def _open_stored(task: _Task, *, rebuild: bool = False) -> OpenIndex:
@@ -309,17 +315,6 @@ def _closed_if_it_fails(index: OpenIndex) -> Iterator[None]:
         with telling():
             yield
         failing.pop_all()
-
-
-def _for_once(task: _Task, needed: Collection[str] | None, why: str) -> OpenIndex:
-    """An index in memory of what is needed now."""
-    if needed is not None:
-        task.files = [file for file in task.files if file.folder in needed]
-        task.shelf.keep_to(needed)
-    note = f"{why.rstrip('.')}. A temporary index was used"
-    index = OpenIndex(open_temporary(), Postings(None), UpdateOutcome(), [note])
-    with _closed_if_it_fails(index):
-        return task.brought_up(index)
 
 
 def _identity(path: str) -> Identity | None:

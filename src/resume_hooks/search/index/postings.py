@@ -64,17 +64,6 @@ def _segment(told: dict[str, Any]) -> Segment:
     return Segment(name, int(told["max_doc"]), int(deletes["num_deleted_docs"]), int(deletes["opstamp"]))
 
 
-def require_whole(folder: str) -> None:
-    """Read all segments of an index. IndexDamaged where one is not as it was written."""
-    for name in (name for segment in segments(folder) for name in segment.files):
-        try:
-            whole = _is_whole(os.path.join(folder, name))
-        except (OSError, ValueError, KeyError, TypeError, struct.error) as error:
-            raise IndexDamaged(f"The index is damaged: {name}: {error}") from error
-        if not whole:
-            raise IndexDamaged(f"The index is damaged: {name} is not as it was written")
-
-
 def _is_whole(path: str) -> bool:
     """Whether a file has the checksum at its end. As many errors as there are ways not to have one."""
     with open_regular(path, follow=False) as stream:
@@ -246,7 +235,13 @@ class Postings:
     def check(self) -> None:
         """Read all that is on disk. IndexDamaged where it is not as it was written."""
         for folder in filter(None, self._folders.values()):
-            require_whole(folder)
+            for name in (name for segment in segments(folder) for name in segment.files):
+                try:
+                    whole = _is_whole(os.path.join(folder, name))
+                except (OSError, ValueError, KeyError, TypeError, struct.error) as error:
+                    raise IndexDamaged(f"The index is damaged: {name}: {error}") from error
+                if not whole:
+                    raise IndexDamaged(f"The index is damaged: {name} is not as it was written")
 
     @property
     def worn(self) -> bool:

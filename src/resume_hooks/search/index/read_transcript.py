@@ -312,14 +312,12 @@ class _Worker:
         answering.close()  # so that the pipe ends when the process does
 
     def receive(self) -> None:
-        """Take the next part that the process reads."""
         try:
             self.answers.append(self.pipe.recv())
         except (EOFError, OSError):
             self.ended = True
 
     def end(self) -> None:
-        """Have the process be gone."""
         self.pipe.close()
         if self._process.pid is None:
             return

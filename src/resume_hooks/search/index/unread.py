@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -76,10 +76,13 @@ class RawWords:
         """The numbers of the terms that a file holds from an offset on; None where it can't be read."""
         found = set[bytes]()
         try:
-            for chunk in _chunks(path, offset):
-                found |= self._in(chunk.lower(), [needle for needle in self._needles if needle not in found])
-                if len(found) == len(self._needles):
-                    break
+            with open_regular(path, follow=False) as stream:
+                stream.seek(offset)
+                before = b""
+                while len(found) < len(self._needles) and (chunk := stream.read(CHUNK)):
+                    left = [needle for needle in self._needles if needle not in found]
+                    found |= self._in((before + chunk).lower(), left)
+                    before = chunk[-OVERLAP:]
         except OSError:
             return None
         return frozenset(
@@ -124,15 +127,6 @@ def _needle(word: str) -> bytes:
     root = stem(word)
     shared = next((word[:end] for end in range(len(word), 0, -1) if root.startswith(word[:end])), word)
     return (shared[:-1] if len(shared) > SHORTEST and shared[-1] in "eiy" else shared).encode()
-
-
-def _chunks(path: str, offset: int) -> Iterator[bytes]:
-    with open_regular(path, follow=False) as stream:
-        stream.seek(offset)
-        before = b""
-        while chunk := stream.read(CHUNK):
-            yield before + chunk
-            before = chunk[-OVERLAP:]
 
 
 def _words_with(low: bytes, letter: re.Pattern[bytes], escape: re.Pattern[bytes]) -> set[bytes]:

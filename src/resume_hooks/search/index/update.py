@@ -155,7 +155,6 @@ class _Update:
         self._dropped: list[int] = []
 
     def close(self) -> None:
-        """End writing; what was not committed is dropped."""
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
         self._postings.end()
@@ -265,7 +264,6 @@ class _Update:
         return item
 
     def _added(self, file: TranscriptFile) -> int:
-        """The number of a file of which nothing was read."""
         row = self._db.execute(
             "INSERT INTO files VALUES(NULL,?,?,?,?,0,0,0,0,0,'',0,'','','',0,1)",
             (file.path, file.session_id, file.agent, file.folder),

@@ -257,8 +257,6 @@ def store_of(where: Where, name: str = ALL) -> SessionStore:
 
 
 class _Stores:
-    """Several stores as one."""
-
     def __init__(self, stores: Iterable[SessionStore]) -> None:
         self._stores = tuple(stores)
 

@@ -243,7 +243,6 @@ def _kept(row: Mapping[str, object], session_id: str, folder: str) -> ArchivedSe
 
 
 def _is_sound(part: ArchivedFile, archived: ArchivedSession) -> bool:
-    """Whether a file can be one of this session's."""
     sizes = (part.size, part.mode, part.offset, part.seen)
     if not all(0 <= each < _MOST_BYTES for each in sizes) or not -_MOST_NS <= part.mtime_ns < _MOST_NS:
         return False

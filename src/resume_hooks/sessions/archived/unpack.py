@@ -123,7 +123,6 @@ def compared(archived: ArchivedSession, where: Where) -> str:
 
 
 def _is_same(archived: ArchivedSession, folder: str) -> bool:
-    """Whether the files that lie in a folder have their hashes."""
     with contextlib.suppress(OSError):
         return all(sha_of_all(stored_content(folder, part)) == part.sha256 for part in archived.parts)
     return False
@@ -142,7 +141,6 @@ def _there(archived: ArchivedSession, where: Where) -> str:
 
 
 def _unpacked(archived: ArchivedSession, where: Where) -> str:
-    """The folder that a session was unpacked to, now or before."""
     if not archived.deleted_at and (link := is_link(archived.session_id, where)):
         raise SessionNotFound(f"{link} is a symbolic link, so nothing was read there", "Put a folder in its place.")
     home = os.path.join(unpacked(where), archived.session_id)
