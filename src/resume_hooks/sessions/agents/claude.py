@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import NamedTuple, Protocol
@@ -34,7 +33,10 @@ class Launch(NamedTuple):
 
 
 class Agent(Protocol):
-    """An agent whose sessions lie on this machine; ``name`` is one word, ``label`` what people call it."""
+    """An agent whose sessions lie on this machine; what it does not say is as with Claude Code.
+
+    ``name`` is one word, ``label`` what people call it.
+    """
 
     @property
     def name(self) -> str:
@@ -50,36 +52,46 @@ class Agent(Protocol):
 
     def ends(self, path: str) -> HeadTail:
         """What the two ends of a session tell; nothing is converted. SessionNotFound if it can't be read."""
+        return HeadTail(path)
 
     def naming(self, path: str) -> bytes:
         """The lines of a session that it may be named by, in small letters, by as little reading as it takes."""
+        return self.ends(path).title.lower().encode()
 
     def session(self, path: str) -> SessionFile:
         """The session at a path. SessionNotFound, NotATranscript."""
+        return session_files.session_file(path)
 
     def readable(self, session: SessionFile) -> SessionFile:
         """The session in our form of record: itself, or a copy at another path. SessionNotFound, WriteFailed."""
+        return session
 
     def briefly(self, path: str) -> AbstractContextManager[str]:
         """A path that can be read as long as the block lasts, for one that ``files`` lists. Errors as ``readable``."""
+        return contextlib.nullcontext(path)
 
     def original(self, path: str) -> str:
         """Where the agent has what lies at a path that ``readable`` gave."""
+        return path
 
-    def file_of(self, name: str) -> str | None:
+    def file_of(self, name: str) -> str | None:  # noqa: ARG002 - for those whose sessions are several files
         """The file that another file of the agent's names, where one session goes on from several; None for none."""
+        return None
 
     def parent(self, path: str) -> Parent | None:
         """The parent that a session names. OSError, or SessionNotFound."""
+        return provenance.read_parent(path)
 
     def files(self) -> list[TranscriptFile]:
         """Every transcript, for whoever goes through all of them."""
 
     def notes(self) -> list[str]:
-        """What can't be listed, a sentence each."""
+        """What can't be listed, a sentence each, unless the store tells what is hidden."""
+        return []
 
-    def without_plugin(self, name: str) -> str:
+    def without_plugin(self, name: str) -> str:  # noqa: ARG002 - for those whose settings we don't look at elsewhere
         """What installs the plugin of that name, typed in its folder; ``""`` where the agent has it switched on."""
+        return ""
 
     def why_open(self, session: SessionFile) -> str:
         """Why a session counts as open, as the end of a sentence; ``""`` where it is not."""
@@ -94,7 +106,7 @@ class Agent(Protocol):
 NAME = OWN_AGENT
 
 
-class Claude:
+class Claude(Agent):
     """The sessions of a config home."""
 
     name = NAME
@@ -108,50 +120,9 @@ class Claude:
         """The project folders."""
         return LocalStore(self._where)
 
-    def ends(self, path: str) -> HeadTail:
-        """The ends of a transcript."""
-        return HeadTail(path)
-
-    def naming(self, path: str) -> bytes:
-        """Its title; whoever goes through many looks at their bytes alone."""
-        return HeadTail(path).title.lower().encode()
-
-    def session(self, path: str) -> SessionFile:
-        """The transcript at a path, whatever it is called."""
-        return session_files.session_file(path)
-
-    def readable(self, session: SessionFile) -> SessionFile:
-        """The session itself."""
-        return session
-
-    @contextlib.contextmanager
-    def briefly(self, path: str) -> Iterator[str]:
-        """The path itself."""
-        yield path
-
-    def original(self, path: str) -> str:
-        """The path itself."""
-        return path
-
-    def file_of(self, name: str) -> str | None:  # noqa: ARG002 - here a session is one file
-        """None: a session is one file."""
-        return None
-
-    def parent(self, path: str) -> Parent | None:
-        """What the first line says, or a fork's mark."""
-        return provenance.read_parent(path)
-
     def files(self) -> list[TranscriptFile]:
         """Those of sub-agents, too."""
         return transcript_files.all_files(self._where)
-
-    def notes(self) -> list[str]:
-        """Nothing: the store tells what is hidden."""
-        return []
-
-    def without_plugin(self, name: str) -> str:  # noqa: ARG002
-        """Nothing: its settings are looked at where they are known."""
-        return ""
 
     def why_open(self, session: SessionFile) -> str:
         """By the clients that run."""
