@@ -22,7 +22,7 @@ MODULES = [
     "storage.__init__", "storage.append_carryover", "storage.atomic",
     "storage.locks", "storage.state_file", "system.__init__", "system.bug_log",
     "system.clipboard", "system.clipboard_tools", "system.invocation", "system.processes", "system.subprocesses",
-    "system.terminal", "system.text", "transcripts.__init__", "transcripts.after_clear",
+    "system.terminal", "system.text", "transcripts.__init__", "transcripts.bookkeeping",
     "transcripts.lines",
 ]  # fmt: skip
 ASKED = ("at a start", "whether the driver is needed")

@@ -12,8 +12,7 @@ import pytest
 from resume_hooks.errors import AmbiguousLocator, ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import resolve
-from resume_hooks.sessions.locator_candidates import Surroundings
-from resume_hooks.sessions.locator_forms import MOST_CANDIDATES, RESOLVERS
+from resume_hooks.sessions.locator_forms import MOST_CANDIDATES, RESOLVERS, Surroundings
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from tests.builders import CWD, ConfigHome, Record, conversation, custom_title, session_id, write_session
 

@@ -22,7 +22,7 @@ from resume_hooks.sessions.lineage_block import OPENING
 from resume_hooks.storage.atomic import BUFFER
 from resume_hooks.system.text import counted
 from resume_hooks.transcripts import bookkeeping, records
-from resume_hooks.transcripts.after_clear import AFTER_CLEAR
+from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR
 from resume_hooks.transcripts.lines import open_transcript, read_lines
 
 SHORTEST = 3  # letters of a word that is looked up

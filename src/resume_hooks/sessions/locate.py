@@ -16,19 +16,21 @@ from resume_hooks.sessions.agents.registry import agent_of, require_whole
 from resume_hooks.sessions.archived.layout import below, real, session_in
 from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived, archived_ids
 from resume_hooks.sessions.archived.sessions import opened, vaulted
-from resume_hooks.sessions.locator_candidates import Surroundings, candidates, titled
 from resume_hooks.sessions.locator_forms import (
     MIN_PART,
     MIN_PREFIX,
     MOST_CANDIDATES,
     RESOLVERS,
     Resolver,
+    Surroundings,
     absolute,
     behind,
     by_part_of_title,
+    candidates,
     current_session,
     not_found,
     pull_of,
+    titled,
     typed_path,
 )
 from resume_hooks.sessions.session_files import (

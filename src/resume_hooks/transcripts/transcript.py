@@ -19,8 +19,7 @@ from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.bookkeeping import LAST_PROMPT
-from resume_hooks.transcripts.chain import live_chain
-from resume_hooks.transcripts.graph import SKIPPED_BYTES, Graph
+from resume_hooks.transcripts.chain import SKIPPED_BYTES, Graph, live_chain
 from resume_hooks.transcripts.lines import (
     SEARCHED_BYTES,
     Line,

@@ -31,8 +31,8 @@ from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.opening_layout import NEW_TASK, next_step_of
 from resume_hooks.transcripts import bookkeeping, records
-from resume_hooks.transcripts.after_clear import AFTER_CLEAR
 from resume_hooks.transcripts.attachments import HOOK_CONTEXT, QUEUED
+from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import REJECTION, Record, copied_from, string
 from resume_hooks.transcripts.transcript import Copies
