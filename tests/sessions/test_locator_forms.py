@@ -111,6 +111,10 @@ CASES: dict[str, tuple[list[Talk], dict[str | tuple[str, str], int | tuple[type[
         [one(1, custom_title("Fix a title: tag:x # ~1"))],
         dict.fromkeys(["ix", "a", "title: ", "tag: ", "tag:x ", "# ", "~1 ", "latest~x "], NOT_FOUND),
     ),
+    "an exact title of this project first": (
+        [one(1, custom_title("same"), cwd=ELSEWHERE), one(2, custom_title("same"))],
+        {"same": 2, ("same", ELSEWHERE): 1},
+    ),
     "one letter may be a word": ([one(1, custom_title("\u4fee\u6b63\u89e3\u6790\u5668"))], {"\u89e3\u6790": 1}),
     "a pull request by its number or its address, whatever part of its pages that leads to": (
         [
@@ -193,13 +197,17 @@ def test_latest_inside_the_client(config_home: ConfigHome) -> None:
 
 def test_what_fits_several_sessions(config_home: ConfigHome) -> None:
     """Ambiguous: the newest first, those of this project alone."""
-    for each in [*PARSERS, one(5, tag("wip")), one(4, tag("wip"))]:
+    same = [one(number, custom_title("same")) for number in (7, 6)]
+    for each in [*PARSERS, one(5, tag("wip")), one(4, tag("wip")), *same]:
         talk(config_home, each.number, *each.more, cwd=each.cwd)
-    for words, found in {"pars": [1, 2], "wip": [4, 5]}.items():
+    for words, found in {"pars": [1, 2], "wip": [4, 5], "same": [6, 7]}.items():
         with pytest.raises(AmbiguousLocator, match=f"'{words}' fits 2 sessions") as caught:
             named(config_home, words)
         assert [row["session_id"] for row in caught.value.candidates] == [session_id(number) for number in found]
-        assert caught.value.locator == words
+        assert (caught.value.locator, caught.value.exit_code) == (words, 2)
+        assert set(caught.value.candidates[0]) == {"session_id", "title", "ended", "session_file"}
+    with pytest.raises(AmbiguousLocator, match="'0000' fits 7 sessions"):
+        named(config_home, "0000")
 
 
 def test_many_candidates(config_home: ConfigHome) -> None:
@@ -212,14 +220,11 @@ def test_many_candidates(config_home: ConfigHome) -> None:
     assert caught.value.candidates[0]["session_id"] == session_id(1)
 
 
-def test_a_model_s_shell(config_home: ConfigHome, tmp_path: Path) -> None:
-    """There the same forms name the same sessions, and still no file beyond the transcripts."""
+def test_a_model_s_shell(config_home: ConfigHome) -> None:
+    """There the same forms name the same sessions."""
     talk(config_home, 1, custom_title("Fix the parser"), tag("wip"), link(72))
     for words in ("latest", "parser", "wip", "#72"):
         assert named(config_home, words, CLAUDECODE="1") == 1
-    outside = write_session(tmp_path, "notes", conversation(1))
-    with pytest.raises(UsageError, match="is no transcript"):
-        named(config_home, outside, CLAUDECODE="1")
 
 
 def test_resolvers_of_ones_own(config_home: ConfigHome) -> None:

@@ -18,7 +18,7 @@ from resume_hooks.errors import NotATranscript, ResumeHooksError
 from resume_hooks.maintenance.fsck.diagnose import examine
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.reading.digest.build import digest_of
-from resume_hooks.reading.outline import outline
+from resume_hooks.reading.outline import outline, outline_text
 from resume_hooks.reading.passages import TurnReader
 from resume_hooks.search.listing import listed
 from resume_hooks.sessions import lineage_block
@@ -136,7 +136,9 @@ def readings(home: ConfigHome) -> Try:
         for row in listed(CWD, home.where, everywhere=True, helpers=True):
             assert "\n" not in row.title
         try:
-            assert outline(session).lines == scan(path).line_count
+            found = outline(session)
+            assert found.lines == scan(path).line_count
+            assert outline_text(found, found.turns, names, 0)
             reading = TurnReader(session)
             passages = reading.passages(reading.rows, names)
         except ResumeHooksError as error:
@@ -158,7 +160,7 @@ def locators(home: ConfigHome) -> Try:
     link = folder / "99999999-0000-4000-8000-000000000000.jsonl"
     link.symlink_to(home.root / "secret.jsonl")
     words = (*SESSIONS, SESSION[:9], "title", "title 1", "latest", "latest~", "2", "tag:", "#", "pr:",
-             "~", "/", str(link),
+             "~", "~\0/", "/a\0b.jsonl", "/\ud800.jsonl", "/", str(link),
              f"{folder}/", str(home.root), ".jsonl", "..",
              "https://example.com/x")  # fmt: skip
 
