@@ -19,10 +19,9 @@ from resume_hooks.search.index.archived import TranscriptPaths
 from resume_hooks.search.index.connect import OpenIndex
 from resume_hooks.search.index.postings import Posting
 from resume_hooks.search.query import Query
-from resume_hooks.search.ranking import PHRASED, TITLE, Found, together
+from resume_hooks.search.ranking import PHRASED, TITLE, Found, Lookup, together
 from resume_hooks.search.record_text import REACH, Marker, Phrase, Snippet, Text, snippet_of, text_at, text_of
 from resume_hooks.search.roles import ROLES
-from resume_hooks.search.terms import Lookup
 from resume_hooks.sessions.agents.registry import agent_at, original
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.transcripts.head_tail import HeadTail

@@ -16,7 +16,7 @@ from resume_hooks.paths import open_regular
 from resume_hooks.search.index.extract import RecordTexts, TextExtractor
 from resume_hooks.search.index.postings import Posting
 from resume_hooks.search.index.tokenize import folded, without_line_numbers
-from resume_hooks.search.terms import Lookup
+from resume_hooks.search.ranking import Lookup
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.text import plain
 from resume_hooks.transcripts import records

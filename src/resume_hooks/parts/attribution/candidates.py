@@ -17,9 +17,8 @@ from resume_hooks.search.index.connect import OpenIndex
 from resume_hooks.search.index.postings import Posting
 from resume_hooks.search.index.tokenize import forms_of
 from resume_hooks.search.query import Term
-from resume_hooks.search.ranking import Ranking
+from resume_hooks.search.ranking import Lookup, Ranking, Terms
 from resume_hooks.search.scope import Entered, Scope, limits
-from resume_hooks.search.terms import Lookup, Terms
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import read_lines
 from resume_hooks.transcripts.records import Record, string
