@@ -22,9 +22,8 @@ from benchmarks.listing import listings
 from benchmarks.recall.peer import ask
 from resume_hooks.paths import Where
 from resume_hooks.search.engine import Searcher, find
-from resume_hooks.search.index.connect import forget_index, opened_index
+from resume_hooks.search.index.connect import forget_index, opened_index, status_of
 from resume_hooks.search.index.database import index_file, open_read_only
-from resume_hooks.search.index.status import status_of
 from resume_hooks.search.query import parse
 from resume_hooks.search.scope import Scope
 from tests.builders import user

@@ -17,9 +17,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from resume_hooks.reading.claims import claims_of
 from resume_hooks.reading.digest.prose import sentences
-from resume_hooks.reading.summary_check import ABSENT, checked, texts_in
+from resume_hooks.reading.summary_check import ABSENT, checked, claims_of, texts_in
 from resume_hooks.transcripts import records
 from tests.needs import corpus_sessions
 

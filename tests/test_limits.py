@@ -22,7 +22,7 @@ from resume_hooks.errors import ResumeHooksError, TooDeep
 from resume_hooks.hooks import confirmations, hook_state, prompt, reply, triggers
 from resume_hooks.maintenance.fsck.diagnose import examine
 from resume_hooks.reading.outline import outline
-from resume_hooks.reading.selections import TurnReader
+from resume_hooks.reading.passages import TurnReader
 from resume_hooks.search import query
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.sessions import child_titles, link_log

@@ -22,8 +22,8 @@ MODULES = [
     "storage.__init__", "storage.append_carryover", "storage.atomic",
     "storage.locks", "storage.state_file", "system.__init__", "system.bug_log",
     "system.clipboard", "system.clipboard_tools", "system.invocation", "system.processes", "system.subprocesses",
-    "system.terminal", "system.text", "transcripts.__init__", "transcripts.after_clear",
-    "transcripts.giants",
+    "system.terminal", "system.text", "transcripts.__init__", "transcripts.bookkeeping",
+    "transcripts.lines",
 ]  # fmt: skip
 ASKED = ("at a start", "whether the driver is needed")
 """The questions that are asked before the engine is there."""

@@ -18,9 +18,8 @@ from resume_hooks.hooks import confirmations, hook_state
 from resume_hooks.hooks.confirmations import Question
 from resume_hooks.maintenance.doctor import oddities
 from resume_hooks.paths import Where, is_private, private_folder
-from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.index.connect import opened_index, status_of
 from resume_hooks.search.index.database import FILE_NAME
-from resume_hooks.search.index.status import status_of
 from resume_hooks.sessions import link_log
 from resume_hooks.sessions.link_log import Link
 from resume_hooks.storage import backups, stored_settings

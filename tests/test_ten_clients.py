@@ -9,8 +9,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from resume_hooks.search.index.connect import opened_index
-from resume_hooks.search.index.status import status_of
+from resume_hooks.search.index.connect import opened_index, status_of
 from resume_hooks.sessions.link_log import links_file, read_links
 from tests.builders import ConfigHome, conversation, session_id, write_session
 from tests.needs import REPO

@@ -21,9 +21,9 @@ from resume_hooks.parts.attribution.asked_line import asked_line
 from resume_hooks.parts.attribution.candidates import Candidates
 from resume_hooks.parts.attribution.rule import writer
 from resume_hooks.paths import Where
+from resume_hooks.search.hits import Sources
 from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.search.scope import Scope, enter
-from resume_hooks.search.sources import Sources
 from tests.builders import session_id
 from tests.needs import corpus_folder, corpus_sessions
 

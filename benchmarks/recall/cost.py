@@ -16,8 +16,7 @@ from benchmarks.recall.questions import Home, Place, Question, right_places
 from resume_hooks.cli.main import cli
 from resume_hooks.cli.options import MAX_CHARACTERS
 from resume_hooks.paths import Where
-from resume_hooks.search.as_text import text_of
-from resume_hooks.search.engine import find
+from resume_hooks.search.engine import find, text_of
 from resume_hooks.search.scope import Scope
 from tests.needs import corpus_folder
 

@@ -26,8 +26,7 @@ from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.transcripts.linearize import linearize
 from resume_hooks.transcripts.records import Record
-from resume_hooks.transcripts.tail_scan import scan_live
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan, scan_live
 from tests.builders import (
     CWD,
     SESSION,

@@ -69,7 +69,9 @@ def record(draws: Draws) -> Record:
     elif kind == "system":
         made["subtype"] = draws.pick(("compact_boundary", "local_command", "informational", "turn_duration"))
         kept = {"anchorUuid": draws.pick(IDS), "headUuid": draws.pick(IDS), "tailUuid": draws.pick(IDS)}
-        made["compactMetadata"] = draws.json() if draws.coin(3) else {"preTokens": 5, "preservedSegment": kept}
+        listed = {"anchorUuid": draws.pick(IDS), "uuids": draws.many(3, lambda: draws.pick(IDS))}
+        preserved = {"preservedMessages": listed} if draws.coin() else {"preservedSegment": kept}
+        made["compactMetadata"] = draws.json() if draws.coin(3) else {"preTokens": 5, **preserved}
     elif kind == "custom-title":
         made["customTitle"] = draws.text()
     for flag in draws.many(2, lambda: draws.pick(FLAGS)):

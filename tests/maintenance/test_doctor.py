@@ -15,7 +15,7 @@ from resume_hooks.maintenance.doctor import Finding, diagnose
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.system import bug_log
-from resume_hooks.transcripts.giants import GIANT
+from resume_hooks.transcripts.lines import GIANT
 from tests.builders import SESSION, ConfigHome, boundary, session_bytes, summary, user
 
 

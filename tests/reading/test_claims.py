@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.reading.claims import ANY, claims_of, words_of
+from resume_hooks.reading.summary_check import ANY, claims_of, words_of
 
 
 def shown(sentence: str) -> list[str]:

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resume_hooks.reading.outline import BRANCH, COMPACTED, LIVE, Outline, first_words, outline
-from resume_hooks.reading.outline_text import outline_text
+from resume_hooks.reading.outline import BRANCH, COMPACTED, LIVE, Outline, first_words, outline, outline_text
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.sessions.record_references import RecordLines, TranscriptNames, named_by, names_of, parse
@@ -192,33 +191,6 @@ def test_subagents(config_home: ConfigHome) -> None:
     (turn,) = found.turns
     assert (found.title, turn.tools, turn.tokens, turn.place) == ("look around", {"Bash": 1}, 900, LIVE)
     assert found.subagents == ()
-
-
-def test_damaged_files(tmp_path: Path) -> None:
-    """Garbage, a torn end, odd contents: counted or passed over, never a failure."""
-    odd: list[Record | bytes] = [
-        b"garbage",
-        b"",
-        {"type": "user", "uuid": 3, "message": {"content": [3, None]}},
-        {
-            "type": "assistant",
-            "uuid": "a",
-            "message": {"content": [{"type": "tool_use", "name": 5, "input": []}], "usage": 1},
-        },
-        {
-            "type": "system",
-            "uuid": "b",
-            "subtype": "compact_boundary",
-            "compactMetadata": {"preTokens": "x", "trigger": 1},
-        },
-        {"type": "user", "uuid": "c", "message": {"content": "go"}, "toolUseResult": {"agentId": []}, "timestamp": 5},
-        {"type": "user", "uuid": "d", "isCompactSummary": True, "message": 7},
-    ]
-    path = tmp_path / f"{SESSION}.jsonl"
-    path.write_bytes(session_bytes(odd) + b'{"type":"user","uuid":"t","mess')
-    found = outline(locate.session_file(str(path)))
-    assert (found.turn_count, found.bad_lines, found.turns[-1].first_words) == (1, (0, 7), "go")
-    assert outline_text(found, found.turns, NAMES, 0)
 
 
 @pytest.mark.parametrize(

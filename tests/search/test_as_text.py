@@ -10,13 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resume_hooks.search.as_text import ALL_WEAK, EVIDENCE, FEW, text_of
-from resume_hooks.search.engine import SearchResult
+from resume_hooks.search.engine import ALL_WEAK, EVIDENCE, FEW, SearchResult, text_of
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.query import parse
+from resume_hooks.search.ranking import Lookup
 from resume_hooks.search.record_text import Marker, snippet_of
 from resume_hooks.search.record_text import text_of as bare_text
-from resume_hooks.search.terms import Lookup
 from tests.builders import SESSION, ConfigHome, custom_title, session_id, tool_result
 from tests.search.asking import search, talk
 from tests.search.index.probe import uid

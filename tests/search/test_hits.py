@@ -18,8 +18,8 @@ from resume_hooks.search.index.database import index_file, words_folder
 from resume_hooks.search.index.postings import Postings
 from resume_hooks.search.index.update import UpdateOutcome
 from resume_hooks.search.query import parse
+from resume_hooks.search.ranking import Terms
 from resume_hooks.search.scope import Entered, Scope, enter
-from resume_hooks.search.terms import Terms
 from tests.builders import ConfigHome, Record, session_bytes, session_id, user, write_session
 from tests.search.asking import ids, places, search, talk
 from tests.search.index.probe import LONG_AGO, uid

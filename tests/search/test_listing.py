@@ -274,22 +274,3 @@ def test_short_ids(config_home: ConfigHome) -> None:
     found = rows(config_home)
     short = dict(zip((row.session_id for row in found), short_ids(found, config_home.where), strict=True))
     assert short == {session_id(1): "00000001", session_id(2): session_id(2)}
-
-
-HOSTILE: list[list[Record | bytes]] = [
-    [b"garbage", b"\xff\xfe", b"{", b"[]", *conversation(1)],
-    [{**record, "cwd": "\0", "gitBranch": 7, "entrypoint": []} for record in conversation(1)],
-    [{**record, "cwd": "\ud800"} for record in conversation(1)],
-    [{"type": "custom-title", "customTitle": "\x1b[2J\u202e" * 50}, *conversation(1)],
-    [{"type": "pr-link", "prNumber": "x", "prUrl": 7}, {"type": "tag", "tag": {}}, *conversation(1)],
-    [{"continue_metadata": {"continued_at": 7, "parent_session_id": "../x"}}, *conversation(1)],
-    [{"trim_metadata": {"stats": []}, "continue_metadata": []}, *conversation(1)],
-    [user("x" * 3 * REACH, uuid="u"), *conversation(1)],
-]
-
-
-@pytest.mark.parametrize("number", range(len(HOSTILE)))
-def test_hostile_files(config_home: ConfigHome, number: int) -> None:
-    """Whatever stands in a file, there is a row or none."""
-    put(config_home, 1, HOSTILE[number], cwd="/odd") if number in {1, 2} else put(config_home, 1, HOSTILE[number])
-    assert len(rows(config_home, everywhere=True)) == 1

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.sessions.locator_candidates import as_written, sift, titled, titles_of
+from resume_hooks.sessions.locator_forms import as_written, sift, titled, titles_of
 from resume_hooks.sessions.session_files import SessionFile, session_file, sessions_in
 from resume_hooks.transcripts.head_tail import REACH, HeadTail
 from tests.builders import Record, conversation, custom_title, line, session_id, user, write_session

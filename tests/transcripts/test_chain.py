@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import random
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.chain import live_chain
-from resume_hooks.transcripts.nodes import Checkpoint, KeptSegment, Node
 from resume_hooks.transcripts.transcript import Transcript, scan
 from tests.builders import (
     SESSION,
@@ -94,47 +88,6 @@ def test_only_bookkeeping_is_no_chain(tmp_path: Path) -> None:
     for content in ([], [last_prompt("x")], [progress(uuid="p", parent=None)], [b"garbage", b""]):
         transcript = scan(write_session(tmp_path, SESSION, content))
         assert (transcript.chain, transcript.turns, transcript.pairs) == ([], [], {})
-
-
-@given(st.randoms(use_true_random=False), st.integers(min_value=1, max_value=40))
-@settings(max_examples=300)
-def test_any_links_end(chance: random.Random, size: int) -> None:
-    """Random links, cycles, duplicates and marks never hang or crash; nothing comes twice; the order is total."""
-    names = [f"n{number}" for number in range(size)]
-    nodes = []
-    checkpoint = Checkpoint()
-    for number in range(size):
-        node = Node(chance.choice(names), chance.choice([*names, None, "gone"]), chance.choice([*records.CHAIN_KINDS]))
-        node.number = number
-        node.time_ms = chance.choice([None, chance.randrange(20_000)])
-        node.sidechain = chance.random() < 0.1
-        node.broken = chance.random() < 0.1
-        if node.kind == "system" and chance.random() < 0.5:
-            node.subtype = "compact_boundary"
-            node.segment = chance.choice([None, *_segments(chance, names)])
-        if node.kind == "assistant":
-            node.message_id = chance.choice(["", "m1", "m2"])
-            node.calls = chance.choice([(), ("c1",), ("c1", "c2")])
-        elif node.kind == "user":
-            node.results = chance.choice([(), ("c1",), ("c2",)])
-        nodes.append(node)
-        if not node.broken and node.kind != "progress":
-            checkpoint.pass_record(node)
-        if chance.random() < 0.1:
-            checkpoint.point(chance.choice([*names, None]), explicit=chance.random() < 0.3)
-    for size_bytes in (0, 6_000_000):
-        for bridging in (True, False):
-            chain = live_chain(nodes, checkpoint, size_bytes, bridging=bridging)
-            ids = [node.uuid for node in chain]
-            assert len(ids) == len(set(ids))
-            assert not any(node.boundary for node in chain[1:])
-            assert not any(node.broken or node.kind == "progress" for node in chain)
-
-
-def _segments(chance: random.Random, names: list[str]) -> Iterator[KeptSegment]:
-    yield KeptSegment(chance.choice(names), chance.choice(names), chance.choice(names), None)
-    yield KeptSegment(chance.choice(names), "", "", tuple(chance.sample(names, min(3, len(names)))))
-    yield KeptSegment("", "", "", ())
 
 
 def test_tool_calls_are_those_that_the_client_sent() -> None:

@@ -12,7 +12,7 @@ import pytest
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.system.text import one_line
 from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.after_clear import AFTER_CLEAR
+from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR
 from resume_hooks.transcripts.head_tail import REACH, WIDE_REACH, HeadTail
 from tests.builders import (
     CWD,

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.transcripts import lines
-from resume_hooks.transcripts.giants import longest_line
 from resume_hooks.transcripts.lines import (
     BOM,
     Line,
@@ -20,6 +19,7 @@ from resume_hooks.transcripts.lines import (
     line_start,
     line_with,
     lines_before,
+    longest_line,
     open_transcript,
     read_lines,
     read_tail,
@@ -27,40 +27,6 @@ from resume_hooks.transcripts.lines import (
 from tests.needs import corpus, corpus_folder
 
 MEGABYTE = 1024 * 1024
-SEPARATORS = [b"\n", b"\r\n", b"\r", b"", b"\x0b\x0c", b"\x00"]
-PIECES = st.sampled_from([*SEPARATORS, BOM, b"{}", b'{"a":"\xe2\x80\xa8\xc2\x85"}', b"\xff\xfe", b'"\\ud800"'])
-CONTENT = st.one_of(st.binary(max_size=300), st.lists(PIECES, max_size=20).map(b"".join))
-
-
-def numbered(content: bytes) -> list[Line]:
-    """All lines of ``content``."""
-    return list(read_lines(io.BytesIO(content)))
-
-
-@given(CONTENT)
-def test_joined_lines_are_the_bytes(content: bytes) -> None:
-    """Nothing is lost, added or changed, and only line feeds end lines."""
-    lines = numbered(content)
-    assert b"".join(line.raw for line in lines) == content
-    assert [line.raw for line in lines] == [part for part in content.split(b"\n") if part] or b"\n" in content
-    assert all(line.raw.count(b"\n") == (not line.torn) for line in lines)
-
-
-@given(CONTENT)
-def test_numbers_and_offsets_find_the_line_again(content: bytes) -> None:
-    """Numbers count from 0; at each offset the file holds that line."""
-    for number, line in enumerate(numbered(content)):
-        assert line.number == number
-        assert content[line.offset : line.offset + len(line.raw)] == line.raw
-        assert line.offset == 0 or content[line.offset - 1 : line.offset] == b"\n"
-
-
-@given(CONTENT, st.integers(min_value=1, max_value=400))
-def test_the_tail_is_the_end_of_the_lines(content: bytes, reach: int) -> None:
-    """A tail holds exactly the whole lines within its reach, at their true offsets."""
-    tail = [(line.offset, line.raw) for line in read_tail(io.BytesIO(content), reach)]
-    start = max(0, len(content) - reach)
-    assert tail == [(line.offset, line.raw) for line in numbered(content) if line.offset >= start]
 
 
 @pytest.mark.parametrize(

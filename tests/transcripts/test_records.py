@@ -6,8 +6,6 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from resume_hooks import clock
 from resume_hooks.transcripts import records
@@ -15,37 +13,12 @@ from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import node_of
 from tests.builders import assistant, attachment, boundary, call, result, user
 
-NAMES = (
-    "type uuid parentUuid message content usage id text input timestamp isMeta subtype model input_tokens attachment"
-    " rendered compactMetadata preservedMessages preservedSegment uuids"
-)
-KEYS = st.sampled_from(NAMES.split())
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
-    max_leaves=12,
-)
 WHOLE_USAGE = {
     "input_tokens": 1,
     "cache_read_input_tokens": 20,
     "cache_creation_input_tokens": 300,
     "output_tokens": 4_000,
 }
-
-
-@given(st.dictionaries(KEYS, JSON, max_size=10), st.sampled_from(sorted(records.CHAIN_KINDS)))
-def test_no_accessor_raises(record: dict[str, Any], kind: str) -> None:
-    """Any value in any field is answered with the right type or a neutral value."""
-    for one in (record, {**record, "type": kind, "uuid": "u"}):
-        assert isinstance(records.kind(one), str)
-        assert isinstance(records.text(one), str)
-        assert isinstance(records.prompt_text(one), str)
-        assert isinstance(records.is_prompt(one), bool)
-        assert records.counted_tokens(one)[1] >= 0
-        assert isinstance(records.model(one), str)
-    node = node_of({**record, "type": kind, "uuid": "u"}, Line(0, 0, b""))
-    assert node.characters >= 0
-    assert all(isinstance(call_id, str) for call_id in (*node.calls, *node.results))
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from benchmarks.generate import generate_session
-from resume_hooks.transcripts.graph import SKIPPED_BYTES
-from resume_hooks.transcripts.tail_scan import is_live_part_within, scan_live
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.chain import SKIPPED_BYTES
+from resume_hooks.transcripts.transcript import is_live_part_within, scan, scan_live
 from tests.builders import SESSION, Record, assistant, boundary, conversation, last_prompt, summary, user, write_session
 from tests.needs import corpus
 

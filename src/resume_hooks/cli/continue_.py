@@ -32,7 +32,7 @@ from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system import clipboard
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.tail_scan import is_live_part_within
+from resume_hooks.transcripts.transcript import is_live_part_within
 
 READ_BY_CLIENTS = 50_000_000  # bytes of a file past which readers of the client's give up
 

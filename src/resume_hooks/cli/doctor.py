@@ -13,7 +13,7 @@ from resume_hooks.cli.verbs.upkeep import DoctorOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.errors import UsageError
 from resume_hooks.maintenance.doctor import Finding, diagnose
-from resume_hooks.search.index.status import Status, status_of
+from resume_hooks.search.index.connect import Status, status_of
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.storage import project_files
 from resume_hooks.system.invocation import as_typed

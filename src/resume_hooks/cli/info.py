@@ -21,8 +21,8 @@ from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.calibration import weigh
-from resume_hooks.transcripts.giants import GIANT, GIANT_LINE, longest_line
 from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.lines import GIANT, GIANT_LINE, longest_line
 from resume_hooks.transcripts.transcript import Transcript, scan
 from resume_hooks.transcripts.trimmable_pieces import Pieces
 

@@ -8,8 +8,7 @@ from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import watched
 from resume_hooks.cli.verbs.reading import OutlineOptions
 from resume_hooks.cli.with_fields import With
-from resume_hooks.reading.outline import Outline, OutlineTurn, outline
-from resume_hooks.reading.outline_text import outline_text
+from resume_hooks.reading.outline import Outline, OutlineTurn, outline, outline_text
 from resume_hooks.sessions.agents.registry import left_of
 from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.sessions.record_references import TranscriptNames, names_of

@@ -16,10 +16,18 @@ from resume_hooks.derive.originals import OriginalRecord, is_marked, look_up
 from resume_hooks.errors import OutputFailed, ResumeHooksError, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.reading.char_budget import Gap, TextPiece, fit, fit_ends, shares
-from resume_hooks.reading.outline_text import marker, span_text
-from resume_hooks.reading.passages import Passage, PassageFile, around, page, passage, whole_command
+from resume_hooks.reading.outline import marker, span_text
+from resume_hooks.reading.passages import (
+    Passage,
+    PassageFile,
+    ShellCall,
+    TurnReader,
+    around,
+    page,
+    passage,
+    whole_command,
+)
 from resume_hooks.reading.render import Rendering, render
-from resume_hooks.reading.selections import ShellCall, TurnReader
 from resume_hooks.sessions.agents.registry import left_of, name_at
 from resume_hooks.sessions.agents.registry import original as place_of_original
 from resume_hooks.sessions.locate import names_subagent, resolve_transcript

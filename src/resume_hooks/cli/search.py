@@ -16,8 +16,7 @@ from resume_hooks.cli.verbs.search import SearchOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.paths import find_session
 from resume_hooks.seam import answers
-from resume_hooks.search.as_text import text_of
-from resume_hooks.search.engine import SearchResult, find
+from resume_hooks.search.engine import SearchResult, find, text_of
 from resume_hooks.search.scope import Scope, lineage_scope, project_at, project_of, session_scope
 from resume_hooks.sessions.agents.registry import ALL
 from resume_hooks.system.invocation import is_model, typed

@@ -31,8 +31,8 @@ from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR, Traffic
 from resume_hooks.transcripts.calibration import QUICK_LIMIT
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.tail_scan import is_live_part_within
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, RESERVED_OUTPUT, ContextUse, FirstRequest
+from resume_hooks.transcripts.transcript import is_live_part_within
 
 READ = 0.1  # what a token read from the cache costs; any other costs 1
 WRITE = {FIVE_MINUTES: 1.25, HOUR: 2.0}  # what a token written to the cache costs, by the seconds that it lives

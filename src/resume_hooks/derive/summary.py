@@ -32,7 +32,7 @@ from resume_hooks.reading.char_budget import TextPiece, cut, fit
 from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.build import ANCESTOR_BUDGET, digest_of
 from resume_hooks.reading.digest.entries import Digest, digest_at
-from resume_hooks.reading.selections import TurnReader
+from resume_hooks.reading.passages import TurnReader
 from resume_hooks.reading.summary_check import CheckedSummary, checked, texts_in
 from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.agents.registry import agent_at, readable

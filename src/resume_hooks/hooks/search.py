@@ -12,8 +12,7 @@ from resume_hooks.hooks.request import EVERYWHERE, Request, TriggerAnswer, curre
 from resume_hooks.hooks.session_list.rows import around, cut
 from resume_hooks.hooks.session_list.state import PATIENCE
 from resume_hooks.paths import Where
-from resume_hooks.search.as_text import doubt
-from resume_hooks.search.engine import SearchResult, find
+from resume_hooks.search.engine import SearchResult, doubt, find
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.roles import MOST_LIMIT
 from resume_hooks.search.scope import Scope, project_at, project_of

@@ -22,8 +22,8 @@ from resume_hooks.paths import TASKS, Where, is_session_id, open_regular
 from resume_hooks.sessions.link_log import Link, record_link, record_superseded
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.processes import client_pid
-from resume_hooks.transcripts.after_clear import AFTER_CLEAR
-from resume_hooks.transcripts.giants import GIANT
+from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR
+from resume_hooks.transcripts.lines import GIANT
 
 MAX_INPUT = 1024 * 1024
 PAIR_SECONDS = 60

@@ -19,7 +19,7 @@ from resume_hooks.archive.vault.packs import unreadable
 from resume_hooks.archive.vault.trash import all_deleted, strays
 from resume_hooks.paths import Where, is_own, read_object
 from resume_hooks.seam import function_of, with_parts
-from resume_hooks.search.index.status import status_of
+from resume_hooks.search.index.connect import status_of
 from resume_hooks.sessions import held_links, locate
 from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.archived.manifest import all_archived as kept_sessions
@@ -29,8 +29,8 @@ from resume_hooks.system import bug_log, claude_cli, clipboard
 from resume_hooks.system.plugin_files import MARKETPLACE, NAME, plugin_folder
 from resume_hooks.system.subprocesses import which
 from resume_hooks.system.text import counted
-from resume_hooks.transcripts.giants import GIANT, GIANT_LINE, longest_line
-from resume_hooks.transcripts.tail_scan import is_live_part_within
+from resume_hooks.transcripts.lines import GIANT, GIANT_LINE, longest_line
+from resume_hooks.transcripts.transcript import is_live_part_within
 from resume_hooks.version import __version__
 
 PRIVATE = ("pending", "log")

@@ -43,9 +43,8 @@ class Rendering(NamedTuple):
 def render(record: Record, entry: RecordLine) -> Rendering:
     """The record of a line, the calls that it answers looked up before it."""
     with open_transcript(entry.file) as stream:
-        return rendering_of(
-            record, calls_before(stream, entry.offset, records.answered_calls(record)) | calls_in(record)
-        )
+        answered = calls_before(stream, entry.offset, records.answered_calls(record))
+    return rendering_of(record, answered | calls_in(record))
 
 
 def calls_before(stream: BinaryIO, end: int, wanted: Iterable[str]) -> dict[str, ToolCall]:

@@ -19,8 +19,7 @@ from resume_hooks import clock, settings
 from resume_hooks.clock import DAY
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
-from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.protocol import Agent, ResumeCommands
+from resume_hooks.sessions.agents.claude import NAME, Agent, ResumeCommands
 from resume_hooks.sessions.agents.registry import agent_of, opened_stores, store_of
 from resume_hooks.sessions.client_window import measured, window_set
 from resume_hooks.sessions.expiry import SOON, is_archived
@@ -185,9 +184,9 @@ class SessionLister:
                     if row is not None:
                         yield row
 
-    def at(self, session: SessionFile, project: Project | None, *, helpers: bool = False) -> ListedSession | None:
+    def at(self, session: SessionFile, project: Project | None) -> ListedSession | None:
         """The row of a session; None where it is none to be listed. SessionNotFound where it can't be read."""
-        found = self._found(session, project, helpers=helpers)
+        found = self._found(session, project, helpers=False)
         return None if found is None else self._row(session, *found)
 
     def _found(self, session: SessionFile, project: Project | None, *, helpers: bool) -> tuple[HeadTail, Agent] | None:
@@ -211,6 +210,11 @@ class SessionLister:
         count = context.tokens if context else (stated.tokens or None) if stated else None
         window = window or tokens.window_for(count or 0)
         own, folder = agent.name == NAME, home_folder(ends, self.where)
+        if own:  # the window that the client acts on; its settings are read once for each folder and model
+            key = ends.cwd, ends.model, known
+            if key not in self._windows_set:
+                self._windows_set[key] = window_set(ends, known, self.where)
+            window = min(window, self._windows_set[key] or window)
         expires = ends.mtime + self._kept_days * DAY if own and self._kept_days is not None else None
         return ListedSession(
             agent=agent.name,
@@ -229,7 +233,7 @@ class SessionLister:
             turns_at_least=ends.prompts,
             tokens=count,
             measured=context is not None,
-            window=self._acted_on(window, known, ends) if own else window,
+            window=window,
             kind=parent.kind if parent else ORIGINAL,
             derivation_type=parent.derivation_type if parent else ORIGINAL,
             parent_id=(parent.session_id or None) if parent else None,
@@ -239,13 +243,6 @@ class SessionLister:
             open=bool(self._clients.why_open(session)) if own else bool(agent.why_open(session)),
             commands=agent.commands(session.session_id, folder),
         )
-
-    def _acted_on(self, window: int, known: int, ends: HeadTail) -> int:
-        """The window that the client acts on; its settings are read once for each folder and model."""
-        key = ends.cwd, ends.model, known
-        if key not in self._windows_set:
-            self._windows_set[key] = window_set(ends, known, self.where)
-        return min(window, self._windows_set[key] or window)
 
     def goes_soon(self, session: SessionFile) -> bool:
         """Whether the client may delete a session within seven days."""

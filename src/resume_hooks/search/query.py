@@ -128,7 +128,6 @@ def _span(told: dict[str, str], now: float) -> Period:
 
 
 def _named(told: dict[str, str], today: datetime) -> Period | None:
-    """A day, a month or a year that is told by its name."""
     if day := told.get("day"):
         return _days(datetime.fromisoformat(day).replace(tzinfo=UTC), 1)
     if month := told.get("month"):

@@ -16,7 +16,7 @@ from resume_hooks.paths import open_regular
 from resume_hooks.search.index.extract import RecordTexts, TextExtractor
 from resume_hooks.search.index.postings import Posting
 from resume_hooks.search.index.tokenize import folded, without_line_numbers
-from resume_hooks.search.terms import Lookup
+from resume_hooks.search.ranking import Lookup
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.text import plain
 from resume_hooks.transcripts import records
@@ -192,20 +192,14 @@ def _densest(marks: Sequence[Mark], width: int) -> tuple[int, int, int]:
 
 
 def _stemmed(stem: str, number: int, shown: str, low: str) -> Iterator[Mark]:
-    """The words that have a stem, in a text and its letters without case."""
+    """The words that have a stem, in a text and its letters without case; a short one where a word or part begins."""
     for place in _places(stem, low):
+        begins = not place or low[place - 1] not in _LETTERS
         if not stem.isascii():
             yield place, place + len(stem), number
-        elif len(stem) >= ANYWHERE or _begins(shown, low, place):
+        elif len(stem) >= ANYWHERE or begins or (shown[place].isupper() and not shown[place - 1].isupper()):
             rest = _REST.match(low, place + len(stem))
             yield place, rest.end() if rest else place + len(stem), number
-
-
-def _begins(shown: str, low: str, place: int) -> bool:
-    """Whether a word, or a part of an identifier, begins here."""
-    if not place or low[place - 1] not in _LETTERS:
-        return True
-    return shown[place].isupper() and not shown[place - 1].isupper()
 
 
 def _joins(low: str, place: int) -> bool:

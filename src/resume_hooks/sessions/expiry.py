@@ -93,7 +93,6 @@ class Endings:
         return [Ends(each, self._period, tuple(self._files(each, folders))) for each in sessions]
 
     def _files(self, session: DatedSession, folders: set[str]) -> Iterator[float]:
-        """The times of what goes by itself."""
         if session.session_id in folders:
             yield from _times(os.path.join(os.path.dirname(session.path), session.session_id, TOOL_RESULTS))
         if session.session_id in self._with_backups:

@@ -87,8 +87,12 @@ class Family:
         self._found: dict[str, ArchivedSession | None] = {}
 
     def parent_of(self, path: str) -> Parent | None:
-        """The parent of the session at ``path``: as the file says, else as our links say."""
-        return self._or_linked(_recorded_parent(path, self._where), _id_at(path, self._where), path)
+        """The parent of the session at ``path``: as the file says, else our links. SessionNotFound."""
+        try:
+            recorded = agent_at(path, self._where).parent(path)
+        except OSError as error:
+            raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
+        return self._or_linked(recorded, _id_at(path, self._where), path)
 
     def _or_linked(self, recorded: Parent | None, session_id: str, path: str) -> Parent | None:
         link = self._links.get(session_id)
@@ -251,14 +255,6 @@ def without_trims(rows: list[Ancestor]) -> list[Ancestor]:
 
 def _id_at(path: str, where: Where) -> str:
     return session_id_of(path) or agent_at(path, where).session(path).session_id
-
-
-def _recorded_parent(path: str, where: Where) -> Parent | None:
-    """The parent that a file names. SessionNotFound where it can't be read."""
-    try:
-        return agent_at(path, where).parent(path)
-    except OSError as error:
-        raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
 
 
 def _row(session: str | ArchivedSession, parent: Parent | None, where: Where) -> Ancestor:

@@ -76,10 +76,5 @@ def _link(row: dict[str, Any]) -> Optional[Link]:
     child, parent, pid = row.get("child_id"), row.get("parent_id"), row.get("client_pid")
     if not is_session_id(child) or not is_session_id(parent) or child == parent:
         return None
-    return Link(
-        str(child),
-        str(parent),
-        str(row.get("kind", "")),
-        str(row.get("at", "")),
-        pid if isinstance(pid, int) else None,
-    )
+    kind, at = str(row.get("kind", "")), str(row.get("at", ""))
+    return Link(str(child), str(parent), kind, at, pid if isinstance(pid, int) else None)

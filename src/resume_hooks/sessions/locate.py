@@ -1,28 +1,40 @@
-"""Find the session that a user's words name, and list those that a name could mean."""
+"""Find the session that a user's words name, and list those that a name could mean.
+
+Where no session in the projects fits, the forms of a locator are asked of the vault's manifests alone. A session that
+lies in both is the one in the projects.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
-from resume_hooks.paths import Where
+from resume_hooks.paths import Where, canonical, is_session_id, project_key, project_names
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agent_of, require_whole
-from resume_hooks.sessions.archived_locator import archived_copy
-from resume_hooks.sessions.locator_candidates import Surroundings, candidates, titled
+from resume_hooks.sessions.archived.layout import below, real, session_in
+from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived, archived_ids
+from resume_hooks.sessions.archived.sessions import opened, vaulted
 from resume_hooks.sessions.locator_forms import (
+    MIN_PART,
     MIN_PREFIX,
+    MOST_CANDIDATES,
     RESOLVERS,
     Resolver,
+    Surroundings,
     absolute,
+    behind,
     by_part_of_title,
+    candidates,
     current_session,
     not_found,
+    pull_of,
+    titled,
+    typed_path,
 )
 from resume_hooks.sessions.session_files import (
     SessionFile,
-    SessionStore,
     all_sessions,
     belongs,
     is_known,
@@ -34,6 +46,95 @@ from resume_hooks.sessions.session_files import (
 )
 from resume_hooks.sessions.transcript_files import PREFIX, Subagent, subagent_name, subagents_of
 from resume_hooks.system.text import one_line, plain_line
+
+
+def archived_copy(words: str, around: Surroundings, *, by_part: bool) -> SessionFile | None:
+    """The archived session that words name, opened; None for none. Exactly, unless ``by_part`` as ``named_by`` has it.
+
+    AmbiguousLocator where they name several; SessionNotFound, WriteFailed where it can't be opened.
+    """
+    where, ids = around.where, archived_ids(around.where)
+    if not ids:
+        return None
+    if found := _by_old_path(words, around):
+        return found
+    beginning = words.lower() if len(words) >= MIN_PREFIX else " "
+    named = [each for name in ids if name.startswith(beginning) and (each := vaulted(name, where))]
+    if not named:
+        present = {each.session_id for each in (*around.near, *around.far)}
+        named = named_by(words, all_archived(where, present), where, by_part=by_part, folded=by_part)
+        named = [archived for archived in named if _is_here(archived, around)] or named
+    if len(named) > 1:
+        raise AmbiguousLocator(words, [candidate(each, where) for each in named[:MOST_CANDIDATES]], len(named))
+    return opened(named[0], where) if named else None
+
+
+def named_by(
+    words: str, archived: Sequence[ArchivedSession], where: Where, *, by_part: bool, folded: bool = True
+) -> list[ArchivedSession]:
+    """Those of archived sessions that words name, in the first form that fits any.
+
+    An id or its beginning, a pull request, an exact title or the old path, a tag; where ``folded`` a title in other
+    capitals, ``by_part`` a part of one, of titles that listings show before others; a bare number.
+    """
+    title, tag = behind("title", words), behind("tag", words).casefold()
+    pull, number, part = pull_of(words), pull_of(f"#{words}"), title.casefold()
+    by_part = by_part and len(part.encode("utf-8", "replace")) >= MIN_PART
+
+    def titles(each: ArchivedSession) -> set[str]:
+        return {each.title, *each.about.titles} - {""}
+
+    def holds_part(each: ArchivedSession) -> bool:
+        return by_part and any(part in one.casefold() for one in titles(each))
+
+    forms: list[Callable[[ArchivedSession], bool]] = [
+        lambda each: len(words) >= MIN_PREFIX and each.session_id.startswith(words.lower()),
+        lambda each: "" != pull in each.about.pulls,
+        lambda each: words == real(each.place, where) or title in titles(each),
+        lambda each: each.about.tag.casefold() == tag != "",
+        lambda each: folded and part in map(str.casefold, titles(each)),
+        lambda each: each.about.listed and holds_part(each),
+        holds_part,
+        lambda each: "" != number in each.about.pulls,
+    ]
+    return next(filter(None, ([each for each in archived if fits(each)] for fits in forms)), [])
+
+
+def candidate(archived: ArchivedSession, where: Where) -> dict[str, object]:
+    """A row that lets a person choose an archived session."""
+    return {
+        "session_id": archived.session_id,
+        **({"locator": archived.locator} if archived.deleted_at else {}),
+        "title": archived.title,
+        "ended": archived.ended,
+        "size": archived.size,
+        "session_file": real(archived.place, where),
+    }
+
+
+def _by_old_path(words: str, around: Surroundings) -> SessionFile | None:
+    """What a path named as long as the client had it, or as long as it was unpacked: a transcript or a sub-agent's."""
+    path = typed_path(words, around)
+    if path is None:
+        return None
+    session_id = session_in(path, around.where)
+    full, home = os.path.abspath(path), os.path.join(around.where.projects, "")
+    project, _, name = full.removeprefix(home).partition(os.sep) if full.startswith(home) else ("", "", "")
+    session_id = session_id or name.split(os.sep)[0].removesuffix(".jsonl")
+    archived = vaulted(session_id, around.where) if is_session_id(session_id) else None
+    if archived is None or (project and project != archived.project):
+        return None
+    session = opened(archived, around.where)
+    there = os.path.join(os.path.dirname(session.path), name or below(full, around.where))
+    return session_file(there) if os.path.isfile(there) else None
+
+
+def _is_here(archived: ArchivedSession, around: Surroundings) -> bool:
+    """Whether a session is of the working directory, and not of one with the same key."""
+    if archived.project not in project_names(around.cwd, around.where, list):
+        return False
+    return project_key(archived.cwd) != archived.project or canonical(archived.cwd) == canonical(around.cwd)
+
 
 __all__ = [
     "MIN_PREFIX",
@@ -58,7 +159,6 @@ def resolve(
     where: Where,
     *,
     resolvers: Sequence[Resolver] = RESOLVERS,
-    store: SessionStore | None = None,
     foreign: bool = False,
 ) -> SessionFile:
     """The session that a locator names.
@@ -70,7 +170,7 @@ def resolve(
     that of the copy. So it is of a session of another agent, which only who takes ``foreign`` ones gets; UsageError for
     anybody else. AmbiguousLocator lists its candidates, SessionNotFound says what was tried.
     """
-    around = Surroundings(cwd, where, store)
+    around = Surroundings(cwd, where)
     if locator is None:
         return _handed_out(current_session(around) or _latest(around, foreign=foreign), where, foreign=foreign)
     words = locator.strip()
@@ -82,8 +182,7 @@ def resolve(
             raise not_found(words, around)
         return _handed_out(found, where, foreign=foreign)
     except SessionNotFound:
-        by_part = by_part_of_title in resolvers
-        session = archived_copy(words, around, by_part=by_part) if store is None else None
+        session = archived_copy(words, around, by_part=by_part_of_title in resolvers)
         if session is None:
             raise
         return session

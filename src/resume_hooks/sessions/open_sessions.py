@@ -8,6 +8,7 @@ after a clean end, stays after a kill, and names another session after ``/resume
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Iterator
@@ -68,12 +69,11 @@ class Clients:
 
 
 def _is_newborn(session: SessionFile) -> bool:
-    """Whether the last write was our own: a child that nobody went on in yet."""
-    try:
+    """Whether only we have written to it so far: a child that nobody went on in yet."""
+    with contextlib.suppress(SessionNotFound):
         ends = HeadTail(session.path)
-    except SessionNotFound:
-        return False
-    return bool(ends.derived_at) and not ends.touched
+        return bool(ends.derived_at) and not ends.touched
+    return False
 
 
 def _listed(where: Where) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -94,15 +94,11 @@ def closing_lines(setting: ChildSetting, parent: str | None, text: str, card: st
 def _told(setting: ChildSetting, parent: str | None, text: str, card: str, marks: dict[str, bool]) -> list[bytes]:
     """A text for the model, which the transcript view alone shows, and the card that answers it."""
     # The same child written anew keeps its ids, so that what a client may have appended meanwhile still hangs on them.
+    told = f"{setting.session_id}/{parent}"
     user_id, answer_id, message_id = (
-        str(uuid.uuid5(uuid.NAMESPACE_OID, f"{setting.session_id}/{parent}/{part}"))
-        for part in ("user", "answer", "id")
+        str(uuid.uuid5(uuid.NAMESPACE_OID, f"{told}/{part}")) for part in ("user", "answer", "id")
     )
-    user = {
-        **_envelope(setting, parent, "user", user_id),
-        "message": {"role": "user", "content": text},
-        **marks,
-    }
+    user = {**_envelope(setting, parent, "user", user_id), "message": {"role": "user", "content": text}, **marks}
     # Client 2.1.42 resumes at the latest record, and at the first of two that are equally late.
     envelope = _envelope(setting._replace(at=clock.later(setting.at)), user_id, "assistant", answer_id)
     return [_dump(user), _dump({**envelope, "message": _answer(message_id, card)})]

@@ -65,7 +65,6 @@ def project_folder(home: str, where: Where) -> str:
 
 def is_keyed(folder: str, key: str) -> bool:
     """Whether a project folder's name is made of a working directory."""
-    try:
+    with contextlib.suppress(ValueError):  # a NUL or a lone surrogate: no folder is called so
         return project_key(folder) == key
-    except ValueError:
-        return False  # a NUL or a lone surrogate: no folder is called so
+    return False

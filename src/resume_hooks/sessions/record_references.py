@@ -147,13 +147,6 @@ class RecordLines:
             start = self._counts.start(stream, number)
             return self._entry(stream, start, number) if start >= 0 else None
 
-    def starting(self, offset: int) -> RecordLine | None:
-        """The line that begins at that byte, not counted."""
-        if not 0 <= offset < self.size:
-            return None
-        with open_transcript(self.file) as stream:
-            return self._entry(stream, offset) if line_start(stream, offset) == offset else None
-
     def of(self, uuid: str, near: int = -1) -> RecordLine | None:
         """The record of a uuid, in line ``near`` or the last one; then all ids of the file are kept."""
         entry = self.at(near)
@@ -178,9 +171,11 @@ class RecordLines:
             return self.at(record)
         place = record if isinstance(record, RecordOffset) else RecordOffset(-1, record)
         spellings = dict.fromkeys((place.uuid, place.uuid.lower())) if place.uuid else {}
-        line = self.starting(place.offset)
-        if line is not None and (not spellings or not spellings.keys().isdisjoint(records.uuids(line.record() or {}))):
-            return line
+        if 0 <= place.offset < self.size:
+            with open_transcript(self.file) as stream:
+                line = self._entry(stream, place.offset) if line_start(stream, place.offset) == place.offset else None
+            if line and (not spellings or not spellings.keys().isdisjoint(records.uuids(line.record() or {}))):
+                return line
         return next((entry for spelt in spellings if (entry := self.last_of(spelt))), None)
 
     def counted(self, entry: RecordLine) -> RecordLine:

@@ -17,7 +17,7 @@ import orjson
 from resume_hooks.errors import SessionNotFound, TitleTaken, UsageError, WriteFailed
 from resume_hooks.paths import Where, is_session_file
 from resume_hooks.sessions.archived.sessions import require_own
-from resume_hooks.sessions.locator_candidates import titled
+from resume_hooks.sessions.locator_forms import titled
 from resume_hooks.sessions.open_sessions import why_open
 from resume_hooks.sessions.session_files import SessionFile, sessions_in
 from resume_hooks.storage.atomic import append_records
@@ -119,8 +119,7 @@ def _own(session: SessionFile, where: Where) -> HeadTail:
 
 
 def _as_title(text: str) -> str:
-    title = plain_line(_readable(text)).strip()
-    return _fitting(title, "title")
+    return _fitting(plain_line(_readable(text)).strip(), "title")
 
 
 def _as_tag(text: str) -> str:

@@ -121,10 +121,9 @@ def _more(places: Sequence[str]) -> str:
 
 def belongs(path: str, cwd: str) -> bool:
     """Whether a session is of ``cwd`` and not of a folder with the same key, by the folders named inside."""
-    try:
+    with contextlib.suppress(SessionNotFound):  # deleted since it was listed
         return fits(HeadTail(path), cwd)
-    except SessionNotFound:
-        return False  # deleted since it was listed
+    return False
 
 
 def fits(ends: HeadTail, cwd: str) -> bool:
@@ -215,11 +214,10 @@ def newest_first(sessions: Iterable[SessionFile]) -> list[SessionFile]:
 
 
 def _is_talk(session: SessionFile) -> bool:
-    try:
+    with contextlib.suppress(SessionNotFound):  # deleted since the folder was listed
         ends = HeadTail(session.path)
-    except SessionNotFound:
-        return False  # deleted since the folder was listed
-    return ends.touched and not ends.is_sidechain and not ends.entrypoint.startswith("sdk")
+        return ends.touched and not ends.is_sidechain and not ends.entrypoint.startswith("sdk")
+    return False
 
 
 def _inner_id(path: str) -> str:

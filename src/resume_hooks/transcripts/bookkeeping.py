@@ -1,11 +1,14 @@
 """The kinds of records beside the conversation, and the field of those that say a single thing.
 
-Clients append them as things change: of each kind the last one counts.
+Clients append them as things change: of each kind the last one counts. And what ``/clear`` leaves in the session that
+it starts, to which the client gives the title of the one before.
+
+Standard library and Python 3.9: the session hooks write here before the engine is installed.
 """
 
 from __future__ import annotations
 
-from resume_hooks.transcripts.records import Record
+from typing import Any
 
 CUSTOM_TITLE, AI_TITLE, SUMMARY, TAG, AGENT_NAME = "custom-title", "ai-title", "summary", "tag", "agent-name"
 LAST_PROMPT, QUEUE_OPERATION, PR_LINK = "last-prompt", "queue-operation", "pr-link"
@@ -32,6 +35,17 @@ SILENT = SNAPSHOTS | {
 """What nobody said; what was queued is said once it is sent."""
 
 
-def label(kind: str, words: str, session_id: str) -> Record:
+def label(kind: str, words: str, session_id: str) -> dict[str, Any]:
     """A record that gives a session a title, a tag or a name."""
     return {"type": kind, FIELDS[kind]: words, "sessionId": session_id}
+
+
+AFTER_CLEAR = "This session was started by /clear, after a handoff "
+"""How a session that ``/clear`` started is told of the handoff that it took, before the handoff's own opening."""
+
+
+def kind_after_clear(head: bytes) -> str:
+    """How a session came to be that begins with these bytes, ``clear`` or ``handoff``; ``""`` for any other."""
+    if b'"<command-name>/clear</command-name>' not in head:
+        return ""
+    return "handoff" if f'"{AFTER_CLEAR}'.encode() in head else "clear"

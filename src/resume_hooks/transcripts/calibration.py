@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.tail_scan import is_live_part_within, scan_live
 from resume_hooks.transcripts.tokens import ContextUse
+from resume_hooks.transcripts.transcript import is_live_part_within, scan_live
 from resume_hooks.transcripts.trimmable_pieces import MEDIA, THINKING, Piece, Pieces
 
 CLEARED = "microcompact_boundary"

@@ -2,17 +2,251 @@
 
 Measured on clients up to 2.1.329 (docs/transcripts.md); where their versions differ, the newest is followed.
 Pure functions over nodes; no file is touched here.
+
+Records are found by uuid, with the parents that the client would see. Progress and broken records are stepped over; the
+last compaction's kept messages are hung between its summary and what came after, and what it dropped is gone. Of the
+ends of all branches the checkpoint wins, or the file's last record where that continues it; without a checkpoint the
+last record decides.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import islice, takewhile
 from typing import NamedTuple
 
-from resume_hooks.transcripts.graph import Graph, find_leaf
 from resume_hooks.transcripts.nodes import Checkpoint, Node, ancestors
-from resume_hooks.transcripts.records import ASSISTANT
+from resume_hooks.transcripts.records import ASSISTANT, PROGRESS
+
+SKIPPED_BYTES = 5 * 1024 * 1024
+"""Size of a file, in bytes, over which clients (2.1.112 and later) don't even read what a compaction dropped."""
+
+
+class Graph:
+    """``nodes`` by uuid in the order of their first appearance; ``spliced`` where kept messages were hung in."""
+
+    def __init__(self, nodes: Iterable[Node], size: int = 0) -> None:
+        self.nodes: dict[str, Node] = {}
+        self._parents: dict[str, str | None] = {}
+        progress: dict[str, str | None] = {}
+        broken: dict[str, str | None] = {}
+        for node in nodes:
+            if node.kind == PROGRESS:
+                progress[node.uuid] = _step(node.parent, progress)
+            elif node.broken:
+                broken[node.uuid] = _step(node.parent, progress)
+            else:
+                if size > SKIPPED_BYTES and node.boundary and node.segment is None:
+                    self.nodes.clear()
+                    self._parents.clear()
+                    progress.clear()
+                self.nodes[node.uuid] = node  # a duplicate uuid: the last one wins, in the place of the first
+                self._parents[node.uuid] = _step(node.parent, progress)
+        for uuid, parent in self._parents.items() if broken else ():
+            self._parents[uuid] = self._past_broken(parent, broken)
+        self.spliced = self._splice()
+
+    def parent(self, node: Node) -> Node | None:
+        """The record that ``node`` hangs on, or None at a root and where the parent is not in the file."""
+        uuid = self._parents[node.uuid]
+        return None if uuid is None else self.nodes.get(uuid)
+
+    def is_root(self, node: Node) -> bool:
+        """Whether no parent was ever named, so that nothing is missing above."""
+        return self._parents[node.uuid] is None
+
+    def children(self, among: Iterable[Node]) -> dict[str, list[Node]]:
+        """The records of ``among`` that hang on each uuid, in their order."""
+        found: dict[str, list[Node]] = {}
+        for node in among:
+            parent = self._parents[node.uuid]
+            if parent is not None:
+                found.setdefault(parent, []).append(node)
+        return found
+
+    @cached_property
+    def positions(self) -> dict[str, int]:
+        """The place of each record in the file order of ``nodes``."""
+        return {uuid: place for place, uuid in enumerate(self.nodes)}
+
+    @cached_property
+    def by_time(self) -> dict[bool, list[Node]]:
+        """The dated records of the main conversation and of sidechains, by time; of equal ones the first comes last."""
+        dated = [node for node in reversed(self.nodes.values()) if node.time_ms is not None]
+        dated.sort(key=lambda node: node.time_ms or 0)
+        return {side: [node for node in dated if node.sidechain is side] for side in (False, True)}
+
+    def _past_broken(self, parent: str | None, broken: dict[str, str | None]) -> str | None:
+        seen: set[str] = set()
+        while parent is not None and parent not in self.nodes and parent in broken:
+            if parent in seen:
+                return None
+            seen.add(parent)
+            parent = broken[parent]
+        return parent
+
+    def _splice(self) -> bool:
+        """Hang in what the last compaction kept and drop the rest before it; do nothing if that can't be told."""
+        boundaries = [node for node in self.nodes.values() if node.boundary]
+        if not any(node.segment for node in boundaries):
+            return False
+        last = boundaries[-1]
+        kept = self._kept(last)
+        if kept is None:
+            return False
+        if kept and last.segment is not None:
+            before = anchor = last.segment.anchor
+            for uuid in kept:
+                self._parents[uuid] = before
+                before = uuid
+            for uuid, parent in self._parents.items():
+                if parent == anchor and uuid != kept[0]:
+                    self._parents[uuid] = kept[-1]
+        self._drop(last, kept)
+        return bool(kept)
+
+    def _kept(self, boundary: Node) -> list[str] | None:
+        """The uuids that a boundary kept, from head to tail; None if its marks lead nowhere."""
+        segment = boundary.segment
+        if segment is None:
+            return []
+        if segment.uuids is not None:
+            return list(segment.uuids) if all(uuid in self.nodes for uuid in segment.uuids) else None
+        walked: dict[str, None] = {}
+        uuid: str | None = segment.tail
+        while uuid is not None and uuid in self.nodes and uuid not in walked:
+            walked[uuid] = None
+            if uuid == segment.head:
+                return list(walked)[::-1]
+            uuid = self._parents[uuid]
+        return None
+
+    def _drop(self, boundary: Node, kept: list[str]) -> None:
+        """Forget what stands before ``boundary``; messages that hang there hang on the last kept one instead."""
+        dropped = set(takewhile(lambda uuid: uuid != boundary.uuid, self.nodes)) - set(kept)
+        for uuid in dropped:
+            del self.nodes[uuid], self._parents[uuid]
+        for uuid, parent in self._parents.items() if kept else ():
+            if parent in dropped and self.nodes[uuid].spoken:
+                self._parents[uuid] = kept[-1]
+
+
+def _step(parent: str | None, progress: dict[str, str | None]) -> str | None:
+    """The parent that children of a progress record hang on; only records that came earlier are known."""
+    return progress.get(parent, parent) if parent is not None else None
+
+
+def find_leaf(graph: Graph, checkpoint: Checkpoint) -> Node | None:
+    """The message that a resumed conversation ends at; None if nothing is left of it."""
+    rows = [node for node in graph.nodes.values() if not node.sidechain]
+    if checkpoint.emptied or not rows:
+        return None
+    last = max(rows, key=lambda node: node.number)
+    pointed = graph.nodes.get(checkpoint.uuid)
+    if pointed is not None and pointed.sidechain:  # 2.1.112 and later find no such session; a child is to be sound
+        pointed = None
+    if not graph.spliced or (checkpoint.explicit and pointed):
+        chosen = _settled(graph, checkpoint, pointed, last)
+        if chosen is None and not graph.spliced:
+            chosen = last if checkpoint.hinted else _newest_below(graph, last, rows)
+        leaf = _message_at(graph, chosen) if chosen else None
+        if leaf is not None:
+            return leaf
+    return _chosen_leaf(graph, checkpoint, pointed, last) or max(rows, key=_time)
+
+
+def _settled(graph: Graph, checkpoint: Checkpoint, pointed: Node | None, last: Node) -> Node | None:
+    """The checkpoint's record, or the file's last one where the conversation went on from there."""
+    if pointed is None or checkpoint.explicit:
+        return pointed
+    return last if _continues(graph, last, pointed, checkpoint, through_itself=True) else pointed
+
+
+def _chosen_leaf(graph: Graph, checkpoint: Checkpoint, pointed: Node | None, last: Node) -> Node | None:
+    answered = {parent.uuid for node in graph.nodes.values() if node.spoken and (parent := graph.parent(node))}
+    parents = graph.children(graph.nodes.values())
+    ends = (_message_at(graph, node) for node in graph.nodes.values() if node.uuid not in parents)
+    leaves = {end.uuid: end for end in ends if end is not None and end.uuid not in answered}
+    if len(leaves) > 1:
+        stays = pointed is not None and pointed.uuid in leaves
+        if pointed is not None and stays and not checkpoint.explicit:
+            stays = not _continues(graph, last, pointed, checkpoint, through_itself=False)
+        chosen = _message_at(graph, pointed if pointed is not None and stays else last)
+        if chosen is not None:
+            return chosen
+    return max((leaf for leaf in leaves.values() if not leaf.sidechain), key=_time, default=None)
+
+
+def _newest_below(graph: Graph, last: Node, rows: list[Node]) -> Node:
+    """The newest record that hangs below the file's last one, where parents were written after their children."""
+    if max(rows, key=_time) is last:
+        return last
+    children = graph.children(rows)
+    below: list[Node] = []
+    seen = {last.uuid}
+    queue = [last]
+    while queue:
+        more = [child for child in children.get(queue.pop().uuid, ()) if child.uuid not in seen]
+        seen.update(child.uuid for child in more)
+        below += more
+        queue += more
+    timed = [node for node in below if node.time_ms is not None]
+    return max(timed, key=lambda node: (_time(node), graph.positions[node.uuid]), default=last)
+
+
+def _continues(graph: Graph, last: Node, pointed: Node, checkpoint: Checkpoint, *, through_itself: bool) -> bool:
+    """Whether the walk up from ``last`` passes the checkpoint, or another call of the same parallel batch."""
+    caller, answered = (None, ()) if checkpoint.ever_explicit else _batch(graph, pointed)
+    answer = caller.message_id if caller is not None and caller.calls else ""
+    # The records above a call that belong to the same answer of the model.
+    above = islice(ancestors(caller if answer else None, graph.parent), 1, None)
+    earlier = {node.uuid for node in takewhile(lambda node: _accompanies(node, answer), above)}
+    within = False
+    child: Node | None = None
+    for node in ancestors(last, graph.parent):
+        if through_itself and node is pointed:
+            return True
+        if answer:
+            if within and node is caller:
+                return True
+            if node is not caller and node.message_id == answer and node.calls:
+                if node.uuid in earlier:
+                    return True
+                within = True
+            elif not _accompanies(node, answer):
+                within = False
+        if node is caller and child is not None:
+            calls = set(node.calls)
+            if calls.intersection(answered) and calls.intersection(child.results) - set(answered):
+                return True
+        child = node
+    return False
+
+
+def _batch(graph: Graph, pointed: Node) -> tuple[Node | None, tuple[str, ...]]:
+    """The call that a checkpoint on or below a tool result belongs to, and what was answered; else the record."""
+    node = next((above for above in ancestors(pointed, graph.parent) if not above.aside), None)
+    if node is not None and node.results:
+        return graph.parent(node), node.results
+    return (node if node is pointed else None), ()
+
+
+def _accompanies(node: Node, message_id: str) -> bool:
+    """Whether a record can stand within an answer of several calls: its own blocks, results, remarks."""
+    if node.kind == ASSISTANT:
+        return node.message_id == message_id
+    return node.aside or bool(node.results)
+
+
+def _message_at(graph: Graph, node: Node) -> Node | None:
+    return next((above for above in ancestors(node, graph.parent) if above.spoken), None)
+
+
+def _time(node: Node) -> int:
+    return -1 if node.time_ms is None else node.time_ms
+
 
 BRIDGE_MS = 5_000  # how far back the client looks for a stand-in of a parent that is not in the file, in milliseconds
 
@@ -29,7 +263,7 @@ def live_chain(nodes: Iterable[Node], checkpoint: Checkpoint, size: int = 0, *, 
         return []
     chain = _walk(graph, leaf, bridging=bridging)
     if off := _off(graph, chain):
-        chain = recover(graph, chain, off)
+        chain = Recovery(graph, chain, off).whole()
         chain += _remarks_below(graph, leaf, off, {node.uuid for node in chain})
     return _from_last_boundary(chain)
 
@@ -50,7 +284,7 @@ def chain_to(nodes: Sequence[Node], last: Node, size: int = 0) -> list[Node]:
     if leaf is None:
         return []
     chain = _walk(graph, leaf, bridging=True)
-    return _from_last_boundary(recover(graph, chain, _off(graph, chain)))
+    return _from_last_boundary(Recovery(graph, chain, _off(graph, chain)).whole())
 
 
 def _off(graph: Graph, chain: Sequence[Node]) -> list[Node]:
@@ -87,10 +321,6 @@ def _bridge(graph: Graph, node: Node, walked: dict[str, Node]) -> Node | None:
     return None
 
 
-def _time(node: Node) -> int:
-    return node.time_ms or 0
-
-
 def _remarks_below(graph: Graph, leaf: Node, off: list[Node], seen: set[str]) -> list[Node]:
     """What hangs below the leaf without being a message: attachments and system notes, by time."""
     children = graph.children(node for node in off if not node.spoken and node.uuid not in seen)
@@ -100,14 +330,11 @@ def _remarks_below(graph: Graph, leaf: Node, off: list[Node], seen: set[str]) ->
         below = [node for node in children.pop(queue.pop(0).uuid, ()) if node is not leaf]
         found += below
         queue += below
-    return sorted(found, key=lambda node: node.time_ms or 0)
+    return sorted(found, key=_time)
 
 
 def _from_last_boundary(chain: list[Node]) -> list[Node]:
-    for index in range(len(chain) - 1, -1, -1):
-        if chain[index].boundary:
-            return chain[index:]
-    return chain
+    return chain[max((place for place, node in enumerate(chain) if node.boundary), default=0) :]
 
 
 class _Region(NamedTuple):
@@ -119,13 +346,8 @@ class _Region(NamedTuple):
     asides: dict[str, list[Node]]
 
 
-def recover(graph: Graph, chain: list[Node], off: list[Node]) -> list[Node]:
-    """The chain with what belongs to its parallel calls put back from ``off``, the records that are not on it."""
-    return _Recovery(graph, chain, off).whole()
-
-
-class _Recovery:
-    """One recovery; ``taken`` holds what found its place."""
+class Recovery:
+    """Puts back what belongs to a chain's parallel calls from ``off``, the records that are not on it."""
 
     def __init__(self, graph: Graph, chain: list[Node], off: list[Node]) -> None:
         self._graph = graph
@@ -140,18 +362,29 @@ class _Recovery:
                 self._answers.setdefault(node.message_id, []).append(node)
 
     def whole(self) -> list[Node]:
+        """The chain with each region's records between its own, in file order."""
         regions = [region for message_id in self._answers if (region := self._region(message_id)) is not None]
         merged: list[_Region] = []
         for region in sorted(regions, key=lambda found: found.start):
             if merged and region.start < merged[-1].end:
                 before = merged.pop()
-                recovered = [*before.recovered, *region.recovered]
-                merged.append(
-                    _Region(before.start, max(before.end, region.end), recovered, before.asides | region.asides)
-                )
-            else:
-                merged.append(region)
-        return self._woven(merged)
+                end, recovered = max(before.end, region.end), [*before.recovered, *region.recovered]
+                region = _Region(before.start, end, recovered, before.asides | region.asides)  # noqa: PLW2901
+            merged.append(region)
+        positions = self._graph.positions
+        whole: list[Node] = []
+        done = 0
+        for start, end, recovered, asides in merged:
+            waiting = sorted(recovered, key=lambda node: positions[node.uuid], reverse=True)
+            whole += self._chain[done : start + 1]
+            for node in self._chain[start + 1 : end]:
+                while waiting and positions[waiting[-1].uuid] < positions[node.uuid]:
+                    whole.append(waiting.pop())
+                whole.append(node)
+                whole += asides.get(node.uuid, ())
+            whole += waiting[::-1]
+            done = end
+        return whole + self._chain[done:]
 
     def _answer_of(self, node: Node) -> str:
         """The message id of the answer that a record is part of, answers, or stands beside."""
@@ -199,23 +432,6 @@ class _Recovery:
             if line and not queue:
                 found += self._take(line)
         return found
-
-    def _woven(self, regions: list[_Region]) -> list[Node]:
-        """The chain with each region's records between its own, in file order."""
-        whole: list[Node] = []
-        done = 0
-        for start, end, recovered, asides in regions:
-            positions = self._graph.positions
-            waiting = sorted(recovered, key=lambda node: positions[node.uuid], reverse=True)
-            whole += self._chain[done : start + 1]
-            for node in self._chain[start + 1 : end]:
-                while waiting and positions[waiting[-1].uuid] < positions[node.uuid]:
-                    whole.append(waiting.pop())
-                whole.append(node)
-                whole += asides.get(node.uuid, ())
-            whole += waiting[::-1]
-            done = end
-        return whole + self._chain[done:]
 
     def _missing_below(self, node: Node) -> list[Node]:
         return [child for child in self._below.get(node.uuid, ()) if child.uuid not in self._taken]

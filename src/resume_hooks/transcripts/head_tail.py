@@ -15,9 +15,9 @@ from resume_hooks import clock
 from resume_hooks.paths import session_id_of
 from resume_hooks.system.text import one_line
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.after_clear import AFTER_CLEAR, kind_after_clear
 from resume_hooks.transcripts.attachments import sent_texts
 from resume_hooks.transcripts.bookkeeping import (
+    AFTER_CLEAR,
     AGENT_NAME,
     AI_TITLE,
     CUSTOM_TITLE,
@@ -26,6 +26,7 @@ from resume_hooks.transcripts.bookkeeping import (
     PR_LINK,
     SUMMARY,
     TAG,
+    kind_after_clear,
 )
 from resume_hooks.transcripts.lines import BOM, open_transcript, read_lines
 

@@ -32,6 +32,13 @@ def check_session(path: str, session_id: str, observers: Sequence[Observer] = ()
     transcript = scan(path, observers=(contents, *observers))
     nodes = transcript.nodes
     lenient = any(node.number in transcript.lenient_lines for node in nodes)
+    times = [node.time_ms for node in nodes if node.time_ms is not None]
+    in_order = len(times) == len(nodes) and times == sorted(times) and times[-1:] != times[-2:-1]
+    first = next((node for node in nodes if node.spoken), None)
+    starts_with_user = first is not None and first.kind == records.USER and not first.results
+    calls = [call for node in nodes for call in node.calls]
+    results = [call for node in nodes for call in node.results]
+    paired = sorted(calls) == sorted(results) and len(set(calls)) == len(calls)
     return [
         Check("every line is a whole JSON object", not (transcript.bad_lines or transcript.torn or lenient)),
         Check("one root, every parent stands before its child", _is_tree(nodes)),
@@ -39,10 +46,10 @@ def check_session(path: str, session_id: str, observers: Sequence[Observer] = ()
             "the live chain is the whole file in order", [n.uuid for n in transcript.chain] == [n.uuid for n in nodes]
         ),
         Check("record ids are unique", len({node.uuid for node in nodes}) == len(nodes)),
-        Check("instants never go back, and the last is the latest alone", _in_order(nodes)),
-        Check("the conversation starts with a user", _starts_with_user(nodes)),
+        Check("instants never go back, and the last is the latest alone", in_order),
+        Check("the conversation starts with a user", starts_with_user),
         Check("no message has a form that is refused", contents.sound),
-        Check("every tool call is answered once", _is_paired(nodes)),
+        Check("every tool call is answered once", paired),
         Check("every record carries the session's id", contents.own),
         Check("the file is private", os.stat(path).st_mode & 0o077 == 0),
     ]
@@ -77,23 +84,6 @@ def _is_tree(nodes: list[Node]) -> bool:
             return False
         seen.add(node.uuid)
     return bool(nodes)
-
-
-def _in_order(nodes: list[Node]) -> bool:
-    times = [node.time_ms for node in nodes]
-    known = [time for time in times if time is not None]
-    return len(known) == len(nodes) and known == sorted(known) and known[-1:] != known[-2:-1]
-
-
-def _starts_with_user(nodes: list[Node]) -> bool:
-    conversation = [node for node in nodes if node.spoken]
-    return bool(conversation) and conversation[0].kind == records.USER and not conversation[0].results
-
-
-def _is_paired(nodes: list[Node]) -> bool:
-    calls = [call for node in nodes for call in node.calls]
-    results = [call for node in nodes for call in node.results]
-    return sorted(calls) == sorted(results) and len(set(calls)) == len(calls)
 
 
 class ReadBack:

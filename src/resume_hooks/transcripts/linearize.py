@@ -74,7 +74,8 @@ def _grouped(chain: Sequence[Node]) -> Iterable[Node]:
         end = _end_of_answer(chain, place)
         region = chain[place:end]
         place = end
-        if not _interleaved(region):
+        heard = next((at for at, node in enumerate(region) if node.kind == USER), len(region))
+        if not any(node.kind == ASSISTANT for node in region[heard:]):
             yield from region
             continue
         yield from (node for node in region if node.kind == ASSISTANT)
@@ -100,12 +101,6 @@ def _end_of_answer(chain: Sequence[Node], start: int) -> int:
         elif not node.aside:
             break
     return end
-
-
-def _interleaved(region: Sequence[Node]) -> bool:
-    """Whether a record of the answer stands behind a result, or behind a remark that is sent as the user's."""
-    first = next((place for place, node in enumerate(region) if node.kind == USER), len(region))
-    return any(node.kind == ASSISTANT for node in region[first:])
 
 
 class _Pairing:

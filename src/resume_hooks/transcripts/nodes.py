@@ -194,18 +194,15 @@ def _take_blocks(node: Node, content: list[object]) -> bool:
             calls.append(string(block, "id"))
         elif kind == records.RESULT and node.kind == records.USER:
             results.append(string(block, "tool_use_id"))
-        characters += _characters(kind, block)
+        # Of images and documents, which are encoded, nothing reaches the API as text.
+        if kind == records.CALL:
+            characters += sum(map(len, records.strings(block.get("input"))))
+        elif kind == records.RESULT:
+            characters += sum(len(string(inner, "text")) for inner in records.result_blocks(block))
+        else:
+            characters += len(string(block, "text")) + len(string(block, "thinking"))
     node.calls, node.results, node.characters = tuple(calls), tuple(results), characters
     return sound
-
-
-def _characters(kind: str, block: Record) -> int:
-    """Characters of a block that reach the API as text; images and documents, encoded, count nothing here."""
-    if kind == records.CALL:
-        return sum(map(len, records.strings(block.get("input"))))
-    if kind == records.RESULT:
-        return sum(len(string(inner, "text")) for inner in records.result_blocks(block))
-    return len(string(block, "text")) + len(string(block, "thinking"))
 
 
 def _segment(metadata: object) -> KeptSegment | None:

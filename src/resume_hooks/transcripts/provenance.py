@@ -66,8 +66,11 @@ def read_parent(path: str) -> Parent | None:
             return found
         rest = stream.read(max(0, HEAD - len(first)))
     lines = rest.split(b"\n") if b'"forkedFrom"' in rest else []
-    forks = (_from_fork(body) for body in (first, *lines) if b'"forkedFrom"' in body)
-    return next((fork for fork in forks if fork is not None), None)
+    for record in (records.parse(body) or {} for body in (first, *lines) if b'"forkedFrom"' in body):
+        session_id = string(records.mapping(record, "forkedFrom"), "sessionId")
+        if is_session_id(session_id):
+            return Parent(session_id, "", "continued", "fork", string(record, "timestamp"))
+    return None
 
 
 def continue_line(  # noqa: PLR0913 - what a first line may tell
@@ -136,11 +139,3 @@ def parent_in(record: Record | None) -> Parent | None:
 def kind_now(kind: str) -> str:
     """A kind of child as it is written today."""
     return "back" if kind == "rewind" else kind
-
-
-def _from_fork(body: bytes) -> Parent | None:
-    record = records.parse(body) or {}
-    session_id = string(records.mapping(record, "forkedFrom"), "sessionId")
-    if not is_session_id(session_id):
-        return None
-    return Parent(session_id, "", "continued", "fork", string(record, "timestamp"))

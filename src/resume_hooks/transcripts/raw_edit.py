@@ -59,9 +59,19 @@ def with_fields(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> 
     return changed
 
 
-def with_field(body: bytes, record: Record, key: str, value: object) -> bytes | None:
+def with_field(body: bytes, record: Mapping[str, Any], key: str, value: object) -> bytes | None:
     """``body``, which parses to ``record``, with one of its own fields set, byte for byte otherwise; else None."""
-    return _replace_top_level(body, key, record[key], value)
+    there, wanted = _field(key, record[key]), _field(key, value)
+    start = body.find(there)
+    for _ in range(_TRIES):
+        if start < 0:
+            break
+        changed = body[:start] + wanted + body[start + len(there) :]
+        # One occurrence is replaced, so the field alone tells; comparing whole records may nest without end.
+        if (parsed := parse(changed)) and key in parsed and parsed[key] == value:
+            return changed
+        start = body.find(there, start + 1)
+    return None
 
 
 def with_session_id(body: bytes, session_id: str) -> bytes:
@@ -114,20 +124,6 @@ def _one_by_one(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> 
         if value == old[key]:
             continue
         wanted = {**record, key: value}
-        body = _replace_top_level(body, key, old[key], value) or encode(wanted)
+        body = with_field(body, old, key, value) or encode(wanted)
         record = wanted
     return body
-
-
-def _replace_top_level(body: bytes, key: str, old: object, value: object) -> bytes | None:
-    there, wanted = _field(key, old), _field(key, value)
-    start = body.find(there)
-    for _ in range(_TRIES):
-        if start < 0:
-            break
-        changed = body[:start] + wanted + body[start + len(there) :]
-        # One occurrence is replaced, so the field alone tells; comparing whole records may nest without end.
-        if (record := parse(changed)) and key in record and record[key] == value:
-            return changed
-        start = body.find(there, start + 1)
-    return None

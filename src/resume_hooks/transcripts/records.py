@@ -225,11 +225,8 @@ def counted_tokens(record: Record) -> tuple[int, int]:
     if not counts or kind(record) != ASSISTANT:
         return 0, 0
     get = counts.get
-    asked = (
-        positive(get("input_tokens"))
-        + positive(get("cache_read_input_tokens"))
-        + positive(get("cache_creation_input_tokens"))
-    )
+    asked = positive(get("input_tokens")) + positive(get("cache_read_input_tokens"))
+    asked += positive(get("cache_creation_input_tokens"))
     return asked, asked + positive(get("output_tokens"))
 
 

@@ -21,8 +21,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import Line, open_transcript
 from resume_hooks.transcripts.nodes import Node, node_of
 from resume_hooks.transcripts.records import DOCUMENT, Record, counted_tokens, mapping, parse, positive, string
-from resume_hooks.transcripts.tail_scan import certain_chain, chooses_alike, is_complete, stays_after_boundary
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import certain_chain, chooses_alike, is_complete, scan, stays_after_boundary
 
 MAX_SIDE = 1_568
 MAX_IMAGE_TOKENS = 1_600

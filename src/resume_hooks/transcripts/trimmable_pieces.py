@@ -103,17 +103,12 @@ class Pieces:
             return
         if record.get("truncated") is True and (origin := origin_of(record)):
             self.origins[node.number] = origin
-        if node.kind == records.ATTACHMENT:
-            self.found += self._of_attachment(node, record)
+        if node.kind == records.ATTACHMENT and kind_of(record) in BULK:
+            for address, text in sent_texts(record):
+                if len(text) > SHORTEST and not is_placeholder(text):
+                    self.found.append(Piece(node.number, address, ATTACHMENT, len(text)))
         elif node.spoken:
             self.found += self._of_message(node, record)
-
-    def _of_attachment(self, node: Node, record: Record) -> Iterator[Piece]:
-        if kind_of(record) not in BULK:
-            return
-        for address, text in sent_texts(record):
-            if len(text) > SHORTEST and not is_placeholder(text):
-                yield Piece(node.number, address, ATTACHMENT, len(text))
 
     def _of_message(self, node: Node, record: Record) -> Iterator[Piece]:
         content = records.message(record).get("content")
@@ -191,7 +186,10 @@ def calls_in(record: Record) -> dict[str, ToolCall]:
 def _tool_call(block: Record, number: int) -> ToolCall:
     given: Record = block["input"]
     target = next((found for key in _TARGETS if (found := string(given, key))), "")
-    return ToolCall(number, string(block, "name"), target, tuple(_plain(given.get(key)) for key in _EXTENT))
+    # Of anything but a number or a text only what it is, since it may nest without end.
+    extent = (given.get(key) for key in _EXTENT)
+    plain = (v if v is None or isinstance(v, (str, int, float)) else type(v).__name__ for v in extent)
+    return ToolCall(number, string(block, "name"), target, tuple(plain))
 
 
 def _strings(value: object, at: Address) -> Iterator[tuple[Address, str]]:
@@ -208,8 +206,3 @@ def _strings(value: object, at: Address) -> Iterator[tuple[Address, str]]:
 def thought_digest(block: Record) -> int:
     """Equal for equal thinking blocks, within one process."""
     return hash((string(block, "thinking"), string(block, "signature")))
-
-
-def _plain(value: object) -> object:
-    """A number or a text as it is, None for none; of anything else only what it is, since it may nest without end."""
-    return value if value is None or isinstance(value, (str, int, float)) else type(value).__name__

@@ -15,7 +15,7 @@ from resume_hooks.hooks.session_list.state import MOST_READ as FEWER
 from resume_hooks.hooks.session_list.state import Said
 from resume_hooks.search.engine import Searcher, find
 from resume_hooks.search.hits import MOST_READ
-from resume_hooks.search.index import worker_pool
+from resume_hooks.search.index import read_transcript
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.database import index_file
 from resume_hooks.search.query import parse
@@ -173,9 +173,9 @@ def test_an_index_that_can_not_be_kept(said: ConfigHome) -> None:
 
 def test_a_search_in_a_thread_forks_nothing(said: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that is forked beside other threads may wait for ever."""
-    monkeypatch.setattr(worker_pool, "PARALLEL", 1)
-    monkeypatch.setattr(worker_pool, "_cpus", lambda: 4)
-    monkeypatch.setattr(worker_pool, "_Worker", None)
+    monkeypatch.setattr(read_transcript, "PARALLEL", 1)
+    monkeypatch.setattr(read_transcript, "_cpus", lambda: 4)
+    monkeypatch.setattr(read_transcript, "_Worker", None)
     with looked_through(said) as talk:
         assert talk.asked("linter").said
 

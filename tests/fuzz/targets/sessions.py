@@ -18,8 +18,8 @@ from resume_hooks.errors import NotATranscript, ResumeHooksError
 from resume_hooks.maintenance.fsck.diagnose import examine
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.reading.digest.build import digest_of
-from resume_hooks.reading.outline import outline
-from resume_hooks.reading.selections import TurnReader
+from resume_hooks.reading.outline import outline, outline_text
+from resume_hooks.reading.passages import TurnReader
 from resume_hooks.search.listing import listed
 from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.lineage import MAX_DEPTH, Family
@@ -30,8 +30,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import check_session
 from resume_hooks.transcripts.linearize import linearize
 from resume_hooks.transcripts.provenance import read_parent
-from resume_hooks.transcripts.tail_scan import scan_live
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan, scan_live
 from tests.builders import CWD, SESSION, ConfigHome
 from tests.fuzz.draws import Draws
 from tests.fuzz.material import SESSIONS, metadata, put, transcript
@@ -52,6 +51,8 @@ def chain(home: ConfigHome) -> Try:
             return
         numbers = [node.number for node in whole.chain]
         assert len(set(numbers)) == len(numbers) <= len(whole.nodes)
+        assert not any(node.boundary for node in whole.chain[1:])
+        assert not any(node.broken or node.kind == "progress" for node in whole.chain)
         assert [node.number for node in scan_live(path, lambda: ())[0].chain] == numbers
         assert sum(len(turn.nodes) for turn in whole.turns) <= len(numbers)
         assert len(linearize(whole.chain).nodes) <= len(numbers)
@@ -135,7 +136,9 @@ def readings(home: ConfigHome) -> Try:
         for row in listed(CWD, home.where, everywhere=True, helpers=True):
             assert "\n" not in row.title
         try:
-            assert outline(session).lines == scan(path).line_count
+            found = outline(session)
+            assert found.lines == scan(path).line_count
+            assert outline_text(found, found.turns, names, 0)
             reading = TurnReader(session)
             passages = reading.passages(reading.rows, names)
         except ResumeHooksError as error:
@@ -157,7 +160,7 @@ def locators(home: ConfigHome) -> Try:
     link = folder / "99999999-0000-4000-8000-000000000000.jsonl"
     link.symlink_to(home.root / "secret.jsonl")
     words = (*SESSIONS, SESSION[:9], "title", "title 1", "latest", "latest~", "2", "tag:", "#", "pr:",
-             "~", "/", str(link),
+             "~", "~\0/", "/a\0b.jsonl", "/\ud800.jsonl", "/", str(link),
              f"{folder}/", str(home.root), ".jsonl", "..",
              "https://example.com/x")  # fmt: skip
 

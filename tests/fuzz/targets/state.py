@@ -15,9 +15,8 @@ from resume_hooks.archive.vault import restore, trash
 from resume_hooks.errors import ResumeHooksError, WriteFailed
 from resume_hooks.hooks import confirmations, hook_state, pending_handoff
 from resume_hooks.paths import Where, is_session_id, read_object
-from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.index.connect import opened_index, status_of
 from resume_hooks.search.index.database import index_file
-from resume_hooks.search.index.status import status_of
 from resume_hooks.sessions import link_log
 from resume_hooks.sessions.archived.layout import MANIFEST, real
 from resume_hooks.storage.stored_settings import store

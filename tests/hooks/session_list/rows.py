@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from resume_hooks.search.listing import ListedSession
-from resume_hooks.sessions.agents.protocol import ResumeCommands
+from resume_hooks.sessions.agents.claude import ResumeCommands
 from tests.builders import CWD, instant, session_id
 
 

@@ -8,8 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from resume_hooks.parts.attribution.answer import answer
-from resume_hooks.search.as_text import text_of
-from resume_hooks.search.engine import SearchResult
+from resume_hooks.search.engine import SearchResult, text_of
 from resume_hooks.search.index import connect
 from resume_hooks.search.scope import Scope
 from tests.builders import session_id

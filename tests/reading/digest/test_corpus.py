@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from resume_hooks.reading.digest import as_text, entries
+from resume_hooks.reading.digest.collector import Prescan, prescan
 from resume_hooks.reading.digest.entries import SECTIONS, DigestEntry
-from resume_hooks.reading.digest.prescan import Prescan, prescan
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records
 from tests.corpus import RealSession

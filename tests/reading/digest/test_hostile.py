@@ -6,8 +6,6 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.reading.digest import as_text, entries
@@ -203,28 +201,3 @@ def test_texts_that_are_meant_to_take_long(config_home: ConfigHome, text: str) -
     """As a prompt and as an answer, as a plan and as a path."""
     talk = Talk().prompt(text).says(text).prompt("go", planContent=text).edits(f"/{text}").says("ok")
     whole(talk.digest(config_home))
-
-
-_JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.text(max_size=30),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["type", "text", "content", "id", "x"]), inner, max_size=3)
-    ),
-    max_leaves=8,
-)
-_FIELDS = ["type", "uuid", "parentUuid", "message", "attachment", "operation", "content", "toolUseResult", "isMeta"]
-_RECORDS = st.fixed_dictionaries(
-    {"type": st.sampled_from(["user", "assistant", "attachment", "system", "queue-operation", "last-prompt"]) | _JSON},
-    optional={
-        **dict.fromkeys(_FIELDS[1:], _JSON),
-        "message": st.fixed_dictionaries({"content": _JSON, "model": st.text(max_size=3)}),
-    },
-)
-
-
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(_RECORDS, max_size=12))
-def test_any_records(config_home: ConfigHome, found: list[dict[str, Any]]) -> None:
-    """Whatever JSON says."""
-    whole(_digest(config_home, b"".join(orjson.dumps(record) + b"\n" for record in found)))

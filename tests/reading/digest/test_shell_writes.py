@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.reading.digest.shell import changed_by, listed_by_git, simple_commands, started_in
+from resume_hooks.reading.digest.shell import changes_by, listed_by_git, simple_commands, started_in
 
 CHANGED = [
     ("echo x > a.txt", ["a.txt"]),
@@ -46,7 +46,7 @@ CHANGED = [
 @pytest.mark.parametrize(("command", "paths"), CHANGED)
 def test_files_that_a_command_names(command: str, paths: list[str]) -> None:
     """What it writes, moves or removes, told from where it was started; what can't be told is passed over."""
-    assert list(changed_by(simple_commands(command))) == paths
+    assert [path for path, _ in changes_by(simple_commands(command))] == paths
 
 
 @pytest.mark.parametrize(

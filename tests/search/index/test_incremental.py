@@ -126,19 +126,6 @@ def test_a_file_with_other_contents_is_read_anew(
     assert held(config_home).words() == left
 
 
-def test_a_rewritten_file_is_read_anew(config_home: ConfigHome) -> None:
-    """Another inode, even with the same time, a greater size and the same last bytes."""
-    ending = said("omega " * 300)
-    path = written(config_home, said("alpha"), ending)
-    held(config_home)
-    fresh = aged(written(config_home, said("secret"), said("beta"), ending, name=OTHER))
-    fresh.rename(path)
-    holding = held(config_home)
-    assert holding.lines("omega") == [(NAME, 2)]
-    assert holding.lines("secret") == [(NAME, 0)]
-    assert not holding.lines("alpha")
-
-
 def test_a_renamed_file_is_found_at_its_new_place(config_home: ConfigHome) -> None:
     """The same content in another project: nothing is left of the old place."""
     path = written(config_home, said("alpha"))
@@ -147,18 +134,6 @@ def test_a_renamed_file_is_found_at_its_new_place(config_home: ConfigHome) -> No
     assert held(config_home).lines("alpha") == [(NAME, 0)]
     with opened_index(config_home.where) as index:
         assert index.db.execute("SELECT folder FROM files").fetchall() == [("-home-user-elsewhere",)]
-
-
-def test_deleted_and_restored(config_home: ConfigHome) -> None:
-    """A file that is gone is found no more; restored it is found again."""
-    path = written(config_home, said("alpha"))
-    written(config_home, said("beta"), name=OTHER)
-    first = held(config_home).finds
-    raw = path.read_bytes()
-    path.unlink()
-    assert held(config_home).words() == {"beta"}
-    path.write_bytes(raw)
-    assert held(config_home).finds == first
 
 
 def test_a_file_that_vanishes_before_it_is_read(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,14 +220,6 @@ def test_an_answer_that_comes_later_knows_its_tool(config_home: ConfigHome) -> N
     append(path, tool_result("c1", "alpha", uuid=uid("r"), parent=None), {"type": "tag", "tag": "beta"})
     rows = held(config_home).rows
     assert [(row.tool, row.posting.time > 0) for row in rows] == [("Grep", True), ("Grep", True), ("", True)]
-
-
-def test_turns_go_on_counting(config_home: ConfigHome) -> None:
-    """Turn numbers over an append are those of the whole file."""
-    path = written(config_home, said("alpha"), replied("beta"))
-    held(config_home)
-    append(path, said("gamma"), replied("delta"))
-    assert [row.turn for row in held(config_home).rows] == [1, 1, 2, 2]
 
 
 def test_a_title_is_kept_once_however_often_it_is_written(config_home: ConfigHome) -> None:

@@ -17,11 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.search.index import connect, worker_pool
+from resume_hooks.search.index import connect, read_transcript
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.postings import RECORDS, WORDS, Postings
-from resume_hooks.search.index.read_transcript import ReadJob, read
-from resume_hooks.search.index.worker_pool import readings
+from resume_hooks.search.index.read_transcript import ReadJob, read, readings
 from resume_hooks.sessions.transcript_files import all_files
 from tests.builders import SESSION, ConfigHome
 from tests.needs import REPO
@@ -31,12 +30,12 @@ NAME = f"{SESSION}.jsonl"
 BUILD = """
 import os, sys
 from resume_hooks.paths import Where
-from resume_hooks.search.index import connect as opening, worker_pool, update as updating
+from resume_hooks.search.index import connect as opening, read_transcript, update as updating
 from resume_hooks.search.index.connect import opened_index
 opening.PATIENCE = 100.0  # a busy machine
-worker_pool.PARALLEL = 1
+read_transcript.PARALLEL = 1
 updating.COMMIT, updating.LARGE = 300_000, 1
-worker_pool._cpus = lambda: 3
+read_transcript._cpus = lambda: 3
 try:
     with opened_index(Where()) as index:
         print(index.words.records, index.notes, flush=True)
@@ -120,8 +119,8 @@ def test_two_builders_at_once(config_home: ConfigHome) -> None:
 @pytest.fixture
 def two_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have every build read with two processes, whatever the size."""
-    monkeypatch.setattr(worker_pool, "PARALLEL", 1)
-    monkeypatch.setattr(worker_pool, "_cpus", lambda: 2)
+    monkeypatch.setattr(read_transcript, "PARALLEL", 1)
+    monkeypatch.setattr(read_transcript, "_cpus", lambda: 2)
 
 
 @pytest.mark.usefixtures("two_processes")
@@ -142,7 +141,7 @@ def test_a_worker_that_dies_costs_nothing(config_home: ConfigHome) -> None:
 @pytest.mark.usefixtures("two_processes")
 def test_a_long_file_keeps_no_worker_waiting(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """More than its pipe holds is taken from the other one meanwhile, and comes when it is due."""
-    monkeypatch.setattr(worker_pool, "PIPE", 4_096)
+    monkeypatch.setattr(read_transcript, "PIPE", 4_096)
     monkeypatch.setattr("resume_hooks.search.index.read_transcript.PART_BYTES", 2_000)
     for files, records in ((2, 30), (1, 120)):
         filled(config_home, files, records)
@@ -182,7 +181,7 @@ def test_several_processes_read_what_one_does(
     filled(config_home, files=6)
     monkeypatch.setattr("resume_hooks.search.index.read_transcript.PART_BYTES", 30_000)
     with monkeypatch.context() as patch:
-        patch.setattr(worker_pool, "_cpus", lambda: 1)
+        patch.setattr(read_transcript, "_cpus", lambda: 1)
         alone = cold(config_home, tmp_path).finds
     assert cold(config_home, tmp_path).finds == alone
 

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.search.as_text import text_of
-from resume_hooks.search.engine import NO_SESSION, SearchResult, find
+from resume_hooks.search.engine import NO_SESSION, SearchResult, find, text_of
 from resume_hooks.search.index import connect
-from resume_hooks.search.index.status import status_of
+from resume_hooks.search.index.connect import status_of
 from resume_hooks.search.index.unread import RawWords
 from resume_hooks.search.query import parse
 from resume_hooks.search.scope import Scope

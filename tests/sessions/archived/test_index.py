@@ -15,8 +15,7 @@ from resume_hooks.archive.vault.rewrite import rewrite
 from resume_hooks.search.engine import find
 from resume_hooks.search.index import read_transcript
 from resume_hooks.search.index.archived import ArchivedSessions
-from resume_hooks.search.index.connect import opened_index
-from resume_hooks.search.index.status import status_of
+from resume_hooks.search.index.connect import opened_index, status_of
 from resume_hooks.search.index.update import changes
 from resume_hooks.search.scope import Scope, project_at
 from resume_hooks.sessions.archived import unpack
@@ -111,7 +110,7 @@ def test_packed_ones_are_unpacked_one_at_a_time(config_home: ConfigHome, monkeyp
         seen.add(tuple(sorted(os.listdir(unpacked(config_home.where)))))
         return real(job)
 
-    monkeypatch.setattr("resume_hooks.search.index.worker_pool.read", noted)
+    monkeypatch.setattr("resume_hooks.search.index.read_transcript.read", noted)
     held(config_home)
     assert seen == {tuple(sorted({session_id(number), session_id(4)})) for number in range(1, 5)}
     assert os.listdir(unpacked(config_home.where)) == [session_id(4)]

@@ -31,7 +31,7 @@ from resume_hooks.sessions.archived.layout import (
     real,
 )
 from resume_hooks.sessions.archived.manifest import About, ArchivedFile, ArchivedSession, EarlierState, find
-from resume_hooks.sessions.locator_candidates import titles_of
+from resume_hooks.sessions.locator_forms import titles_of
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile, is_known
 from resume_hooks.sessions.transcript_files import beside_sessions

@@ -8,7 +8,7 @@ from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import beside
 from resume_hooks.sessions.archived.manifest import ArchivedSession, EarlierState, all_archived
-from resume_hooks.sessions.archived_locator import candidate, named_by
+from resume_hooks.sessions.locate import candidate, named_by
 
 LONGER = "Use more of the id, or the path of the file."
 ANOTHER = "Give one of these, with its instant: resume-hooks restore ID@INSTANT"

@@ -19,7 +19,7 @@ from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.sessions.agents.registry import agent_at, readable, require_whole
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.transcripts.tail_scan import was_compacted
+from resume_hooks.transcripts.transcript import was_compacted
 
 AGAIN = "Ctrl+B again: opens a fork from before the compaction; the session stays as it is"
 LISTED = 30  # sessions of a numbered list

@@ -10,7 +10,7 @@ from resume_hooks.cli.schema.base import Had, Like, ReceiptForm, Strict
 from resume_hooks.cli.with_fields import With
 from resume_hooks.maintenance.doctor import Finding
 from resume_hooks.maintenance.fsck import findings
-from resume_hooks.search.index.status import Status
+from resume_hooks.search.index.connect import Status
 
 Level = Literal["ok", "note", "problem"]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from resume_hooks.paths import Where
-from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.protocol import ResumeCommands
+from resume_hooks.sessions.agents.claude import NAME, ResumeCommands
 from resume_hooks.sessions.agents.registry import agent_named
 from resume_hooks.transcripts.invariants import Check
 

@@ -47,9 +47,8 @@ from resume_hooks.transcripts.records import (
     string,
     with_content,
 )
-from resume_hooks.transcripts.tail_scan import scan_live
 from resume_hooks.transcripts.tokens import ContextUse
-from resume_hooks.transcripts.transcript import Transcript
+from resume_hooks.transcripts.transcript import Transcript, scan_live
 from resume_hooks.transcripts.trimmable_pieces import Pieces
 from resume_hooks.transcripts.write_scan import WriteScan, mend
 

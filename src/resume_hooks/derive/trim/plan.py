@@ -36,9 +36,8 @@ from resume_hooks.transcripts.calibration import Scale, weigh
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import ChildSize, Trim
 from resume_hooks.transcripts.records import Record
-from resume_hooks.transcripts.tail_scan import scan_live
 from resume_hooks.transcripts.tokens import ContextUse
-from resume_hooks.transcripts.transcript import Transcript, scan
+from resume_hooks.transcripts.transcript import Transcript, scan, scan_live
 from resume_hooks.transcripts.trimmable_pieces import RESULT, TEXT, THINKING, Piece, Pieces
 from resume_hooks.transcripts.write_scan import WriteScan
 

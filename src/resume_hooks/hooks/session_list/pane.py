@@ -26,7 +26,7 @@ from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.system.invocation import resume_command, typed
 from resume_hooks.system.text import plain
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.tail_scan import was_compacted
+from resume_hooks.transcripts.transcript import was_compacted
 
 NAMES, SAID, PREVIEW = "names", "said", "preview"  # what is asked for, in this order
 

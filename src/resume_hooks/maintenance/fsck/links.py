@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from resume_hooks.maintenance.fsck.findings import Defect, Kind
-from resume_hooks.transcripts.graph import Graph
+from resume_hooks.transcripts.chain import Graph
 from resume_hooks.transcripts.nodes import KeptSegment, Node, ancestors
 from resume_hooks.transcripts.records import PROGRESS
 from resume_hooks.transcripts.transcript import Transcript

@@ -25,8 +25,7 @@ from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import OTHERS, agent_of
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.chain import live_chain
-from resume_hooks.transcripts.graph import Graph, find_leaf
+from resume_hooks.transcripts.chain import Graph, find_leaf, live_chain
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.lines import Line, read_at

@@ -11,14 +11,13 @@ from resume_hooks.parts.attribution.candidates import Candidates, name_of
 from resume_hooks.parts.attribution.rule import writer
 from resume_hooks.paths import Where
 from resume_hooks.search.engine import SearchResult, in_index, unsearched
-from resume_hooks.search.hits import WIDTH, Hit, Hits, Wording, strength
+from resume_hooks.search.hits import WIDTH, Hit, Hits, Sources, Wording, strength
 from resume_hooks.search.index.connect import OpenIndex
 from resume_hooks.search.index.postings import Posting, turn_key
 from resume_hooks.search.index.unread import Sought
 from resume_hooks.search.query import Query
 from resume_hooks.search.ranking import Found, TurnHit
 from resume_hooks.search.scope import Scope, enter, meant, unknown, unseen
-from resume_hooks.search.sources import Sources
 from resume_hooks.system.text import one_line, plain_line
 
 if TYPE_CHECKING:

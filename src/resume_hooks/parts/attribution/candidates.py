@@ -12,14 +12,13 @@ from resume_hooks.parts.attribution.asked_line import AskedLine
 from resume_hooks.parts.attribution.edits import Change, changes_of
 from resume_hooks.parts.attribution.rule import Edit
 from resume_hooks.paths import open_regular
+from resume_hooks.search.hits import Sources
 from resume_hooks.search.index.connect import OpenIndex
 from resume_hooks.search.index.postings import Posting
 from resume_hooks.search.index.tokenize import forms_of
 from resume_hooks.search.query import Term
-from resume_hooks.search.ranking import Ranking
+from resume_hooks.search.ranking import Lookup, Ranking, Terms
 from resume_hooks.search.scope import Entered, Scope, limits
-from resume_hooks.search.sources import Sources
-from resume_hooks.search.terms import Lookup, Terms
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import read_lines
 from resume_hooks.transcripts.records import Record, string

@@ -17,8 +17,7 @@ from resume_hooks.parts.lost.history import NAME as HISTORY
 from resume_hooks.parts.lost.history import Entry, PromptedSession, entries, read_history
 from resume_hooks.paths import ENDING, Where, all_folders, is_session_id, private_folder, project_key, session_id_of
 from resume_hooks.sessions import session_files, transcript_files
-from resume_hooks.sessions.agents.claude import Claude
-from resume_hooks.sessions.agents.protocol import ResumeCommands
+from resume_hooks.sessions.agents.claude import Claude, ResumeCommands
 from resume_hooks.sessions.agents.registry import READ
 from resume_hooks.sessions.session_files import SessionFile, SessionStore, newest_first
 from resume_hooks.sessions.transcript_files import TranscriptFile

@@ -15,7 +15,7 @@ from resume_hooks.system.text import encodable
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.linearize import linearize, standalone_count
 from resume_hooks.transcripts.records import USER
-from resume_hooks.transcripts.tail_scan import scan_live
+from resume_hooks.transcripts.transcript import scan_live
 
 MAX_GOAL = 4_000
 """Characters of a goal; more is a document."""

@@ -26,8 +26,7 @@ from resume_hooks.transcripts.invariants import Check, ReadBack
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import ASSISTANT, Record, blocks, with_content
-from resume_hooks.transcripts.tail_scan import scan_live
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan, scan_live
 from resume_hooks.transcripts.trimmable_pieces import Pieces
 from resume_hooks.transcripts.write_scan import WriteScan
 

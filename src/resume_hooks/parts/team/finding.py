@@ -17,8 +17,8 @@ from resume_hooks.parts.team.sessions import TeamSession, listed
 from resume_hooks.search.index.extract import TextExtractor
 from resume_hooks.search.index.tokenize import stem
 from resume_hooks.search.query import Query, Term, parse
+from resume_hooks.search.ranking import Lookup
 from resume_hooks.search.record_text import Marker, Phrase, Snippet, said_text, snippet_of, text_of
-from resume_hooks.search.terms import Lookup
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.turns import opens_turn
 

@@ -103,7 +103,6 @@ def fills(digest: Digest, sections: Sequence[str], limit: int) -> bool:
 
 
 def _about(digest: Digest) -> Iterator[str]:
-    """What git says, and what the digest does not tell of."""
     if digest.git:
         yield f"git: {unmarked(cut(digest.git, GIT))}"
     if digest.unread:

@@ -9,17 +9,15 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, zip_longest
-from typing import BinaryIO
 
 import orjson
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
-from resume_hooks.reading.digest import commands, files, shell, statements
-from resume_hooks.reading.digest.collector import LineageFacts
+from resume_hooks.reading.digest import shell, statements, work
+from resume_hooks.reading.digest.collector import LineageFacts, prescan
 from resume_hooks.reading.digest.entries import SECTIONS, Digest, DigestEntry, digest_at, without_secrets
 from resume_hooks.reading.digest.facts import FileChange
-from resume_hooks.reading.digest.prescan import prescan
 from resume_hooks.reading.digest.repository import GitQuery, RepositoryState
 from resume_hooks.reading.digest.shell import simple_commands
 from resume_hooks.redaction.json_lines import redact_line
@@ -62,18 +60,14 @@ _KEY = b"PRIVATE KEY"
 
 
 def sections_of(
-    facts: LineageFacts,
-    folder: str,
-    git: RepositoryState,
-    before: Digest | None = None,
-    wanted: Collection[str] = SECTIONS,
+    facts: LineageFacts, folder: str, git: RepositoryState, before: Digest | None, wanted: Collection[str]
 ) -> tuple[Mapping[str, tuple[DigestEntry, ...]], Mapping[str, int]]:
     """The sections that are ``wanted``, and how many entries of each ``before`` had no room for.
 
     Paths are told from ``folder``; ``before`` is what was known at the beginning.
     """
-    runs = commands.commands_of(facts)
-    paths = files.Paths(folder, git)
+    runs = work.commands_of(facts)
+    paths = work.Paths(folder, git)
     own = _own(facts, runs, paths, wanted)
     if before is None:
         return own, {}
@@ -87,9 +81,9 @@ def sections_of(
     failed = {shell.at_home(command.run.command, folder) for command in runs if not command.worked}
 
     def as_of_now(name: str, entry: DigestEntry) -> DigestEntry:
-        notes = [note for note in entry.note.split(", ") if note not in {"", files.UNCOMMITTED, FAILED_SINCE}]
+        notes = [note for note in entry.note.split(", ") if note not in {"", work.UNCOMMITTED, FAILED_SINCE}]
         if name == "changed" and paths.is_dirty(entry.text):
-            notes.append(files.UNCOMMITTED)
+            notes.append(work.UNCOMMITTED)
         if name == "commands" and entry.text in failed:
             notes.append(FAILED_SINCE)
         return entry._replace(note=", ".join(notes))
@@ -104,32 +98,29 @@ def sections_of(
 
 
 def _own(
-    facts: LineageFacts,
-    runs: Sequence[commands.ShellCommand],
-    paths: files.Paths,
-    wanted: Collection[str],
+    facts: LineageFacts, runs: Sequence[work.ShellCommand], paths: work.Paths, wanted: Collection[str]
 ) -> dict[str, tuple[DigestEntry, ...]]:
     sentences = statements.latest_sentences(facts) if {"decisions", "failures"} & {*wanted} else []
-    found = files.touched_files(facts.changes, runs, paths) if {"changed", "read"} & {*wanted} else {}
-    failures = zip_longest(commands.replaced_commands(runs), statements.stated_failures(sentences))
+    found = work.touched_files(facts.changes, runs, paths) if {"changed", "read"} & {*wanted} else {}
+    failures = zip_longest(work.replaced_commands(runs), statements.stated_failures(sentences))
     makers: Mapping[str, Iterable[DigestEntry]] = {
         "goal": statements.goal(facts),
         "constraints": statements.constraints(facts),
         "plan": statements.plan(facts),
         "todos": statements.todos(facts),
         "decisions": statements.decisions(facts, sentences),
-        "changed": files.changed_files(found, paths),
-        "commands": commands.working_commands(runs, paths.folder),
+        "changed": work.changed_files(found, paths),
+        "commands": work.working_commands(runs, paths.folder),
         "failures": chain(
             statements.refusals(facts, with_words=True),
             filter(None, chain.from_iterable(failures)),
             statements.refusals(facts, with_words=False),
         ),
-        "errors": commands.open_errors(runs, statements.turns_ago(facts, commands.TURNS)),
+        "errors": work.open_errors(runs, statements.turns_ago(facts, work.TURNS)),
         "last": statements.last(facts),
         "questions": statements.questions(facts),
-        "artefacts": files.artefacts(facts),
-        "read": files.read_files(facts, paths, found),
+        "artefacts": work.artefacts(facts),
+        "read": work.read_files(facts, paths, found),
     }
     return {name: _once(entries) for name, entries in makers.items() if name in wanted}
 
@@ -161,7 +152,6 @@ def fit_sections(
 
 
 def _holds(entries: Iterable[DigestEntry], room: int) -> int:
-    """How many entries fit, from the front."""
     count = 0
     for entry in entries:
         room -= _size(entry)
@@ -197,13 +187,19 @@ def digest_of(
     with GitQuery(folder, ends.created, where) as git_query, without_gc():
         files, before, unread = ([session], None, 0) if since else _files_of(session, where)
         facts = LineageFacts()
-        passed_over, lost = _read_all(files, facts, reach or REACH, since)
+        passed_over = 0
+        for file in files[:-1]:
+            try:
+                passed_over += _read(file, facts, reach or REACH)
+            except SessionNotFound:  # gone since
+                unread += 1
+        passed_over += _read(files[-1], facts, reach or REACH, since)
         changes, unread_agents = _subagent_changes(files, facts)
         git = git_query.answer()
         facts.changes += changes
         merged, not_kept = sections_of(facts, folder, git, before, wanted)
     sections, omitted = fit_sections(merged, not_kept)
-    unread += lost + unread_agents + (before.unread if before else 0)
+    unread += unread_agents + (before.unread if before else 0)
     return Digest(without_secrets(sections), omitted, git.line, unread, passed_over)
 
 
@@ -229,17 +225,6 @@ def _files_of(session: SessionFile, where: Where) -> tuple[list[SessionFile], Di
     return files[::-1], before, 0
 
 
-def _read_all(files: Sequence[SessionFile], facts: LineageFacts, reach: int, since: int) -> tuple[int, int]:
-    """Read the files, the last from a line on; return the bytes passed over, and how many ancestors are gone since."""
-    passed_over = lost = 0
-    for file in files[:-1]:
-        try:
-            passed_over += _read(file, facts, reach)
-        except SessionNotFound:
-            lost += 1
-    return passed_over + _read(files[-1], facts, reach, since), lost
-
-
 def _read(file: SessionFile, facts: LineageFacts, reach: int, since: int = 0) -> int:
     """Read a file from a line on; return how many of its bytes were passed over for its size."""
     try:
@@ -249,7 +234,10 @@ def _read(file: SessionFile, facts: LineageFacts, reach: int, since: int = 0) ->
                 _take_lines(islice(stream, since, None), since, file.session_id, facts)
                 return 0
             number = _take_lines(iter(stream.readlines(OPENING)), 0, file.session_id, facts)
-            _take_lines(stream, number + _skip_lines(stream, skipped), file.session_id, facts)
+            # Whole lines up to the first that begins behind what is skipped: twice as fast as counting their ends.
+            while (room := skipped - stream.tell()) > 0 and (lines := stream.readlines(min(BUFFER, room))):
+                number += len(lines)
+            _take_lines(stream, number, file.session_id, facts)
             return skipped - OPENING
     finally:
         facts.end_file(file.session_id)
@@ -268,14 +256,6 @@ def _take_lines(lines: Iterator[bytes], first: int, session_id: str, facts: Line
         if record is not None:
             facts.take(record, session_id, number)
     return number + 1
-
-
-def _skip_lines(stream: BinaryIO, offset: int) -> int:
-    """Pass over the lines up to the first that begins at ``offset`` or later; return how many they were."""
-    count = 0
-    while (room := offset - stream.tell()) > 0 and (lines := stream.readlines(min(BUFFER, room))):
-        count += len(lines)  # twice as fast as counting line ends in what is read
-    return count
 
 
 def _subagent_changes(files: Sequence[SessionFile], facts: LineageFacts) -> tuple[list[FileChange], int]:
@@ -323,6 +303,6 @@ def _changes_of(agent: Subagent, order: int) -> list[FileChange]:
     named = [
         FileChange(path, run.folder, run.place)
         for run in facts.runs
-        for path in (() if run.failed else shell.changed_by(simple_commands(run.command)))
+        for path, _ in (() if run.failed else shell.changes_by(simple_commands(run.command)))
     ]
     return [change._replace(place=change.place._replace(order=order)) for change in (*facts.changes, *named)]

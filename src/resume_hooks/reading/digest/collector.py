@@ -3,6 +3,10 @@
 Every fact keeps its place, the session and the line that it was found in. What a trim left in the place of contents is
 passed over, and so is what a child copied of its parent, under the same uuids or, in a fork with uuids of its own, each
 record with the one that it is a copy of: both were found there. So is what lies on a branch that was abandoned.
+
+Most bytes of a session are files that were read, of which a digest needs to know only that the reading worked: a
+prescan tells that of a line as clients write it, where a quote inside a text is always escaped. Whatever looks
+different is left to the parser.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping
 from itertools import pairwise
+from typing import NamedTuple
 
 from resume_hooks.reading.digest import facts
 from resume_hooks.reading.digest.facts import (
@@ -22,16 +27,78 @@ from resume_hooks.reading.digest.facts import (
     Refusal,
     ShellRun,
 )
-from resume_hooks.reading.digest.prescan import Prescan
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.opening_layout import NEW_TASK, next_step_of
 from resume_hooks.transcripts import bookkeeping, records
-from resume_hooks.transcripts.after_clear import AFTER_CLEAR
 from resume_hooks.transcripts.attachments import HOOK_CONTEXT, QUEUED
+from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR
 from resume_hooks.transcripts.placeholders import is_placeholder
-from resume_hooks.transcripts.records import Record, copied_from, string
+from resume_hooks.transcripts.records import REJECTION, Record, copied_from, string
 from resume_hooks.transcripts.transcript import Copies
+
+SHORTEST = 3_000  # bytes of a line from which on skimming is faster than parsing
+REACH = 2_000  # bytes at the start of a line that hold its envelope and the answer's own keys
+TELLING = frozenset(kind.encode() for kind in (QUEUED, HOOK_CONTEXT))  # kinds of attachments that say something
+
+_HEAD = late(
+    rb'\{"parentUuid":(?:null|"([0-9a-f-]{36})"),"isSidechain":(false|true),(?:"attachment":\{"type":"(\w+)")?'
+)
+_MESSAGE = b'"message":'
+_USER = b'"type":"user",' + _MESSAGE
+_CALL = late(
+    _USER + rb'\{(?:"role":"user",)?"content":\[\{'
+    rb'(?:"type":"tool_result","tool_use_id":"([\w.-]{1,100})"|"tool_use_id":"([\w.-]{1,100})","type":"tool_result"[,}])'
+)
+_OWN = late(rb'([0-9a-f-]{36})","timestamp":"')
+_UUID = b'"uuid":"'
+_THOUGHT = b'"content":[{"type":"thinking",'
+_BLOCKS = (b'"type":"text"', b'"type":"tool_use"', b'"type":"tool_result"')
+_NEXT = late(rb'"(?:uuid":"|is_error":true|tool_use_id"|toolUseResult")')
+"""The record's own id behind an answer's call, or before that a key that says more than that it worked."""
+
+_REFUSED = REJECTION.encode()
+
+
+class Prescan(NamedTuple):
+    """A record's id and that of the one before it; the ``call`` that it answers without an error, ``""`` for none."""
+
+    uuid: str
+    parent: str
+    sidechain: bool
+    call: str = ""
+
+
+def prescan(raw: bytes) -> Prescan | None:
+    """What is told of a line; None if it has to be parsed."""
+    head = _HEAD.match(raw) if len(raw) >= SHORTEST else None
+    if head is None or head[3] in TELLING or not raw.endswith((b"}\n", b"}")):
+        return None
+    if head[3] is None:
+        inner = raw.find(b"{", 1, REACH)  # what lies deeper is another record's: progress of a sub-agent
+        call = _CALL.match(raw, inner - len(_USER))
+        if call is not None:
+            return _answer(raw, head, call)
+        thinks = raw.startswith(_MESSAGE, inner - len(_MESSAGE)) and raw.find(_THOUGHT, inner, REACH) > 0
+        if not thinks or any(block in raw for block in _BLOCKS):
+            return None
+    at = raw.find(_UUID)
+    own = _OWN.match(raw, at + len(_UUID)) if at >= 0 and raw.find(_UUID, at + 1) < 0 else None
+    return _skimmed(head, own) if own else None
+
+
+def _answer(raw: bytes, head: re.Match[bytes], call: re.Match[bytes]) -> Prescan | None:
+    """The same of an answer. Behind its id comes what the client kept of the result, as long as the answer itself."""
+    following = _NEXT.search(raw, call.end())
+    own = _OWN.match(raw, following.end()) if following and following[0] == _UUID else None
+    if own is None or _REFUSED in raw[:REACH] or raw.find(_UUID, 0, call.start()) >= 0:
+        return None
+    return _skimmed(head, own, call[1] or call[2])
+
+
+def _skimmed(head: re.Match[bytes], own: re.Match[bytes], call: bytes = b"") -> Prescan:
+    return Prescan(own[1].decode(), (head[1] or b"").decode(), head[2] == b"true", call.decode())
+
 
 ANSWERS = 8_000  # characters of a user's answers to questions
 
@@ -87,7 +154,10 @@ class Branches:
         What does not: branches of this file that leave the live one, and what a parent went on with after this file
         was copied from it. What hangs on another root, or on nothing, was not abandoned for all that is known.
         """
-        parents, live, copied_until = self._parents, self._live(), self._copied_until
+        live = self._upward(self._last)
+        if self._hint in self._parents and self._hint not in live:
+            live = self._upward(self._hint)
+        parents, copied_until = self._parents, self._copied_until
         self._parents, self._last, self._hint, self._copied_until = {}, "", "", 0
         leaves: dict[str, bool] = {}
 
@@ -98,14 +168,8 @@ class Branches:
 
         return counts
 
-    def _live(self) -> set[str]:
-        """The records from the leaf upward, and the copied one that they hang on."""
-        live = self._upward(self._last)
-        if self._hint in self._parents and self._hint not in live:
-            live = self._upward(self._hint)
-        return live
-
     def _upward(self, leaf: str) -> set[str]:
+        """The records from a leaf upward, and the copied one that they hang on."""
         live: set[str] = set()
         uuid = leaf
         while uuid in self._parents and uuid not in live:
@@ -295,14 +359,16 @@ class LineageFacts:
             if refused.by_user and refused.said.text:
                 self._typed(refused.said._replace(correcting=True))
         elif call.tool == "Bash":
-            self._ran(call, record, block, text, place)
+            if run := facts.run_of(call, record, block, text, place):
+                if task := facts.task_of(record, text):
+                    self._in_background[task] = len(self.runs)
+                self.runs.append(run)
         elif not records.is_error(block):
             self._on_tool_success(call, text, place, string(record, "uuid"))
             if agent := records.agent_of(record):
                 self.agents[agent] = self._order
 
     def _on_tool_success(self, call: PendingCall, text: str, place: RecordPlace, uuid: str) -> None:
-        """A tool other than the shell did what it was called for."""
         if call.tool in _WRITERS or (call.tool.startswith("mcp__") and _FOREIGN_WRITER.search(call.tool[:200])):
             self.changes += [FileChange(path, call.folder, call.place) for path in call.paths()]
         elif call.tool in records.READERS:
@@ -329,16 +395,7 @@ class LineageFacts:
         self._prompted()
         self._typed(Quote("\n".join(answered for _, answered in pairs), place, uuid))
 
-    def _ran(self, call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace) -> None:
-        run = facts.run_of(call, record, block, text, place)
-        if run is None:
-            return
-        if task := facts.task_of(record, text):
-            self._in_background[task] = len(self.runs)
-        self.runs.append(run)
-
     def _notified(self, text: str, place: RecordPlace) -> None:
-        """The client told what became of a command in the background."""
         ending = facts.task_ending(text)
         at = self._in_background.get(ending.task) if ending else None
         if ending is not None and at is not None:

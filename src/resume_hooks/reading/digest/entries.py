@@ -101,12 +101,8 @@ def redacted(text: str) -> str:
 def line(digest: Digest) -> bytes:
     """The record, as a line without its ending."""
     sections = {name: [list(entry) for entry in entries] for name, entries in digest.sections.items()}
-    rest = {
-        "omitted": dict(digest.omitted),
-        "git": digest.git,
-        "unread": digest.unread,
-        "passed_over": digest.passed_over,
-    }
+    rest = {"omitted": dict(digest.omitted), "git": digest.git, "unread": digest.unread}
+    rest["passed_over"] = digest.passed_over
     return orjson.dumps({"type": DIGEST, "version": VERSION, **rest, "sections": sections})
 
 
@@ -117,15 +113,12 @@ def digest_at(path: str) -> Digest | None:
             rows = list(islice(iter(lambda: stream.readline(LONGEST_LINE), b""), FIRST_LINES))
     except OSError:
         return None
-    if not rows or not _is_fresh(parse(rows[0]) or {}):
+    first = parse(rows[0]) if rows else None
+    # In a copy of another session, which does not begin anew, the digest is that one's.
+    if first is None or string(mapping(first, "continue_metadata"), "continuation_type") not in _FRESH:
         return None
     found = (digest_in(record) for raw in rows[1:] if DIGEST.encode() in raw and (record := parse(raw)))
     return next(filter(None, found), None)
-
-
-def _is_fresh(first: Record) -> bool:
-    """Whether a session's first record says that it begins anew: in a copy of another the digest is that one's."""
-    return string(mapping(first, "continue_metadata"), "continuation_type") in _FRESH
 
 
 def digest_in(record: Record) -> Digest | None:
@@ -148,11 +141,8 @@ def digest_in(record: Record) -> Digest | None:
 
 def _entries(rows: object) -> Iterator[DigestEntry]:
     for row in rows if isinstance(rows, list) else ():
-        if (
-            isinstance(row, list)
-            and len(row) == len(DigestEntry._fields)
-            and all(isinstance(cell, str) for cell in row)
-        ):
+        sound = isinstance(row, list) and len(row) == len(DigestEntry._fields)
+        if sound and all(isinstance(cell, str) for cell in row):
             text, ref, note = (plain_line(cell[:LONGEST_TEXT]) for cell in row)
             if text:
                 yield DigestEntry(text, ref if _REFERENCE.fullmatch(ref) else "", note)

@@ -133,23 +133,18 @@ def _end(run: subprocess.Popen[bytes]) -> None:
 
 def _is_safe(root: str) -> bool:
     """Whether a repository's own settings name no filter, which ``status`` would run, and no other settings."""
+    git = os.path.join(root, ".git")
     try:
-        with open(_settings_of(root), "rb") as stream:
+        if os.path.isfile(git):  # a worktree: the settings are those of the repository that it belongs to
+            git = os.path.join(root, _line_of(git).removeprefix("gitdir:").strip())
+            shared = os.path.join(git, "commondir")
+            git = os.path.join(git, _line_of(shared)) if os.path.isfile(shared) else git
+        with open(os.path.join(git, "config"), "rb") as stream:
             return _UNSAFE.search(stream.read(SETTINGS)) is None
     except FileNotFoundError:
         return True
     except OSError:
         return False
-
-
-def _settings_of(root: str) -> str:
-    """The settings of a repository; of a worktree those of the one that it belongs to."""
-    git = os.path.join(root, ".git")
-    if os.path.isfile(git):
-        git = os.path.join(root, _line_of(git).removeprefix("gitdir:").strip())
-        shared = os.path.join(git, "commondir")
-        git = os.path.join(git, _line_of(shared)) if os.path.isfile(shared) else git
-    return os.path.join(git, "config")
 
 
 def _line_of(path: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
@@ -118,16 +118,15 @@ def at_home(command: str, folder: str) -> str:
 def whole_output(command: str) -> str:
     """The command on one line, without what at its end only cuts its output or joins its errors to it."""
     found = " ".join(command.split())
-    while (shorter := _less_output(found)) != found:
-        found = shorter
+    longer = ""
+    while longer != found:
+        longer = found
+        kept, bar, filtering = found.rpartition("|")
+        if bar and not kept.endswith("|") and _CUTS.fullmatch(filtering):
+            found = kept.rstrip()
+        else:
+            found = found.removesuffix("2>&1").removesuffix("2>/dev/null").removesuffix("2> /dev/null").rstrip()
     return found
-
-
-def _less_output(command: str) -> str:
-    kept, bar, filtering = command.rpartition("|")
-    if bar and not kept.endswith("|") and _CUTS.fullmatch(filtering):
-        return kept.rstrip()
-    return command.removesuffix("2>&1").removesuffix("2>/dev/null").removesuffix("2> /dev/null").rstrip()
 
 
 def simple_commands(command: str) -> tuple[SimpleCommand, ...]:
@@ -238,30 +237,20 @@ class GitListing(NamedTuple):
     rooted: tuple[str, ...]
 
 
-def changed_by(parts: tuple[SimpleCommand, ...]) -> Iterator[str]:
-    """Files that a command names as what it writes, moves or removes, as told from where it was started."""
-    return (path for path, _ in changes_by(parts))
-
-
 def changes_by(parts: tuple[SimpleCommand, ...]) -> Iterator[tuple[str, bool]]:
-    """The same, each with whether it is removed."""
+    """Files that a command names as changed, told from where it was started, each with whether it is removed."""
     if not any(targets or not _CHANGERS.isdisjoint(words) for words, targets in parts):
         return
     base: str | None = ""
     for words, targets in parts:
         if words[:1] in {("cd",), ("pushd",)}:
             base = _moved(base, words)
-        removes = _removes(words)
+        removes = bool(words) and words[0].rpartition("/")[2] in {"rm", "unlink"}
+        if words[:1] == ("git",):
+            removes = next(git_words(words), "") == "rm" and "--cached" not in words
         for path, gone in (*((path, False) for path in targets), *((path, removes) for path in _named(words))):
             if _UNKNOWN.search(path) is None and (base is not None or path.startswith(("/", "~"))):
                 yield path if path.startswith(("/", "~")) else posixpath.join(base or "", path), gone
-
-
-def _removes(words: tuple[str, ...]) -> bool:
-    """Whether a simple command removes the files that it names."""
-    if words[:1] == ("git",):
-        return next(git_words(words), "") == "rm" and "--cached" not in words
-    return bool(words) and words[0].rpartition("/")[2] in {"rm", "unlink"}
 
 
 def ends_with_all(command: str) -> bool:
@@ -286,17 +275,17 @@ def listed_by_git(parts: tuple[SimpleCommand, ...], output: str) -> GitListing:
     elsewhere = any(words[:1] == ("git",) and "-C" in words for words, _ in parts)
     if elsewhere or not verbs:
         return GitListing((), ())
-    readers: list[Callable[[str], str]] = []
-    if not verbs & _FOREIGN:
-        differs = [call for call in calls if call[:1] == ["diff"]]
-        readers += [_mode_path] if "commit" in verbs else []
-        readers += [_counted_path] if differs and all(map(_is_of_work, differs)) else []
-    rows = output.split("\n") if readers else []
+    commits = "commit" in verbs and not verbs & _FOREIGN
+    differs = [call for call in calls if call[:1] == ["diff"] and not verbs & _FOREIGN]
+    counts = bool(differs) and all(map(_is_of_work, differs))
+    rooted = []
+    for row in output.split("\n") if commits or counts else ():
+        if commits and (match := _MODE.fullmatch(row)):
+            rooted.append(_unquoted(match[1]))
+        if counts and (path := _counted_path(row)):
+            rooted.append(path)
     here = _STATUS.findall(f"\n{output}") if verbs & {"status", "commit"} else []
-    return GitListing(
-        tuple(_unquoted(path.rpartition(" -> ")[2]) for path in here),
-        tuple(path for row in rows for read in readers if (path := read(row))),
-    )
+    return GitListing(tuple(_unquoted(path.rpartition(" -> ")[2]) for path in here), tuple(rooted))
 
 
 def _moved(base: str | None, words: tuple[str, ...]) -> str | None:
@@ -308,7 +297,6 @@ def _moved(base: str | None, words: tuple[str, ...]) -> str | None:
 
 
 def _named(words: tuple[str, ...]) -> tuple[str, ...]:
-    """The files that a simple command changes by its arguments."""
     if words[:1] == ("git",):
         words = _named_for_git(words)
     name, rest = (words[0].rpartition("/")[2], words[1:]) if words else ("", ())
@@ -335,7 +323,6 @@ def _named_for_git(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _without(option: str | None, words: tuple[str, ...]) -> tuple[str, ...]:
-    """Words without an option and its value."""
     at = words.index(option) if option in words else len(words)
     return words[:at] + words[at + 2 :]
 
@@ -346,11 +333,6 @@ def _is_of_work(call: list[str]) -> bool:
     commits = [word for word in before if not word.startswith("-") and word != "HEAD"]
     named = len(call) > len(before) + 2  # the folder against one commit: two would be of what others did
     return not commits or (named and len(commits) == 1 and ".." not in commits[0])
-
-
-def _mode_path(row: str) -> str:
-    match = _MODE.fullmatch(row)
-    return _unquoted(match[1]) if match else ""
 
 
 def _counted_path(row: str) -> str:

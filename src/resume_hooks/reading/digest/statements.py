@@ -236,12 +236,12 @@ def decisions(facts: LineageFacts, sentences: Sequence[Sentence]) -> Iterator[Di
         words, closes = prose.decides(one.text), one.said in closing
         return words + CLOSES * closes if words or prose.says_something(one.text) else 0
 
-    yield from _ranked(sentences, weigh, 1)
+    yield from _ranked(sentences, weigh)
 
 
 def stated_failures(sentences: Sequence[Sentence]) -> Iterator[DigestEntry]:
     """What the assistant said did not work."""
-    yield from _ranked(sentences, lambda one: fails(one.text), 1)
+    yield from _ranked(sentences, lambda one: fails(one.text))
 
 
 def refusals(facts: LineageFacts, *, with_words: bool) -> Iterator[DigestEntry]:
@@ -273,9 +273,9 @@ def questions(facts: LineageFacts) -> Iterator[DigestEntry]:
         yield from (entry(sentence, said.place) for sentence in asked)
 
 
-def _ranked(sentences: Sequence[Sentence], weigh: Callable[[Sentence], int], least: int) -> Iterator[DigestEntry]:
-    """Sentences that weigh at least so much, the weightiest first, of these the latest."""
-    rows = [(one.age / AGE - weight, one) for one in sentences if (weight := weigh(one)) >= least]
+def _ranked(sentences: Sequence[Sentence], weigh: Callable[[Sentence], int]) -> Iterator[DigestEntry]:
+    """Sentences that weigh anything, the weightiest first, of these the latest."""
+    rows = [(one.age / AGE - weight, one) for one in sentences if (weight := weigh(one)) > 0]
     rows.sort(key=lambda row: (row[0], row[1].age, row[1].place))
     yield from (entry(one.text, one.said) for _, one in rows[:MOST])
 

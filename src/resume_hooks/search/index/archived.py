@@ -32,9 +32,10 @@ class ArchivedSessions:
 
     def keep_to(self, folders: Collection[str]) -> None:
         """Leave out what is not of these project folders."""
-        rows = ((session_id, find(session_id, self._where)) for session_id in self.states)
-        wanted = {session_id for session_id, archived in rows if archived and archived.project in folders}
-        self.states = {session_id: state for session_id, state in self.states.items() if session_id in wanted}
+        for session_id in tuple(self.states):
+            archived = find(session_id, self._where)
+            if archived is None or archived.project not in folders:
+                del self.states[session_id]
 
     def files(self, session_id: str) -> list[TranscriptFile]:
         """The transcripts of a vaulted session and of its sub-agents."""
@@ -64,7 +65,6 @@ class TranscriptPaths:
         return within(folder, path, session_id) if folder else path
 
     def _copy(self, path: str) -> str:
-        """The copy of a session of another agent."""
         if path not in self._folders:
             with contextlib.suppress(SessionNotFound, NotATranscript, WriteFailed):
                 self._folders[path] = readable(path, self._where).path

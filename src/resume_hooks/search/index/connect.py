@@ -1,4 +1,4 @@
-"""The way into the index: opened, brought up to date, and made anew where it is damaged.
+"""The way into the index: opened, brought up to date, and made anew where it is damaged; or its state, told as it is.
 
 Where it can't be kept (a read-only or full disk, an index of a newer version) one in memory does the same work for
 once. Of several commands one writes; the others wait for it a little, and then search what there is.
@@ -19,8 +19,10 @@ from resume_hooks.errors import IndexDamaged, IndexUnusable, ResumeHooksError
 from resume_hooks.paths import Where, is_private, private_folder
 from resume_hooks.search.index.archived import ArchivedSessions
 from resume_hooks.search.index.database import (
+    VERSION,
     index_file,
     open_index,
+    open_read_only,
     open_temporary,
     remove_index,
     telling,
@@ -29,7 +31,7 @@ from resume_hooks.search.index.database import (
 from resume_hooks.search.index.postings import LEVELS, Postings
 from resume_hooks.search.index.unread import RawWords, Sought, UnreadFile, ranks
 from resume_hooks.search.index.update import FileWork, IsOver, Progress, UpdateOutcome, changes, update
-from resume_hooks.sessions.agents.registry import all_files
+from resume_hooks.sessions.agents.registry import all_files, is_foreign
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.storage.locks import lock
 from resume_hooks.storage.state_file import MODE
@@ -145,7 +147,6 @@ class _Clock:
         return time.monotonic() > self._end
 
     def leave(self, seconds: float) -> None:
-        """Let at least so much time be left."""
         self._end = max(self._end, time.monotonic() + seconds)
 
 
@@ -221,12 +222,19 @@ class _Task:
 
 
 def _ready(task: _Task, needed: Collection[str] | None, *, rebuild: bool) -> OpenIndex:
+    """The index that is kept, else one in memory of what is needed now."""
     if task.empty:
         return OpenIndex(open_temporary(), Postings(None), UpdateOutcome(), [])
     try:
         return _open_stored(task, rebuild=rebuild)
     except (IndexUnusable, IndexDamaged) as error:
-        return _for_once(task, needed, error.message)
+        note = f"{error.message.rstrip('.')}. A temporary index was used"
+    if needed is not None:
+        task.files = [file for file in task.files if file.folder in needed]
+        task.shelf.keep_to(needed)
+    index = OpenIndex(open_temporary(), Postings(None), UpdateOutcome(), [note])
+    with _closed_if_it_fails(index):
+        return task.brought_up(index)
 
 
 def _open_stored(task: _Task, *, rebuild: bool = False) -> OpenIndex:
@@ -309,17 +317,6 @@ def _closed_if_it_fails(index: OpenIndex) -> Iterator[None]:
         failing.pop_all()
 
 
-def _for_once(task: _Task, needed: Collection[str] | None, why: str) -> OpenIndex:
-    """An index in memory of what is needed now."""
-    if needed is not None:
-        task.files = [file for file in task.files if file.folder in needed]
-        task.shelf.keep_to(needed)
-    note = f"{why.rstrip('.')}. A temporary index was used"
-    index = OpenIndex(open_temporary(), Postings(None), UpdateOutcome(), [note])
-    with _closed_if_it_fails(index):
-        return task.brought_up(index)
-
-
 def _identity(path: str) -> Identity | None:
     try:
         status = os.lstat(path)
@@ -361,3 +358,70 @@ def _only_one(path: str, patience: float) -> Iterator[bool]:
         yield lock(descriptor, patience) is not False  # a volume without locks: SQLite's own must do
     finally:
         os.close(descriptor)
+
+
+_COUNTS = (
+    "count(DISTINCT session) FROM files",
+    "group_concat(path, char(10)) FROM files WHERE inode<0 AND agent=''",
+)
+
+
+class Status(NamedTuple):
+    """``state`` is ready, missing, damaged or newer; ``behind`` counts files to be read or dropped. Sizes in bytes.
+
+    ``vaulted`` are those of its sessions of which the vault alone has a copy; ``transcripts`` are the client's.
+    """
+
+    file: str
+    state: str
+    size: int
+    transcripts: int
+    transcripts_size: int
+    sessions: int
+    records: int
+    behind: int
+    vaulted: int = 0
+
+
+def status_of(where: Where) -> Status:
+    """The state of the index of this config home."""
+    path, files = index_file(where), all_files(where)
+    there = (len(files), sum(file.size for file in files))
+    shelf = ArchivedSessions(where, files)
+    nothing = Status(path, "missing", 0, *there, 0, 0, len(files) + len(shelf.states))
+    if not os.path.isfile(path) or os.path.islink(path) or not is_private(os.path.dirname(path), where):
+        return nothing
+    try:
+        db = open_read_only(path)
+        try:
+            (version,) = db.execute("SELECT version FROM about").fetchone()
+            if version != VERSION:
+                return nothing._replace(state="newer" if version > VERSION else "missing", size=_size(where))
+            counts = [db.execute(f"SELECT {what}").fetchone()[0] for what in _COUNTS]
+            held = _records(where) if counts[0] else 0
+            work, gone = changes(db, files, shelf)
+        finally:
+            db.close()
+    except (sqlite3.DatabaseError, IndexDamaged, IndexUnusable, TypeError):
+        return nothing._replace(state="damaged", size=_size(where))
+    behind = sum(not item.same for item in work) + len(gone)
+    sessions, elsewhere = counts
+    vaulted = sum(not is_foreign(path, where) for path in (elsewhere or "").split("\n") if path)
+    return Status(path, "ready", _size(where), *there, sessions, held, behind, vaulted)
+
+
+def _records(where: Where) -> int:
+    """How many records there are, all of them looked at. IndexDamaged or IndexUnusable."""
+    folder = words_folder(where)
+    if not is_private(folder, where):
+        raise IndexDamaged(f"{folder} is no folder of our own")
+    words = Postings(folder, fresh=False)
+    words.check()
+    return words.records
+
+
+def _size(where: Where) -> int:
+    """Bytes of the index: its table, and what SQLite keeps beside it, and its words."""
+    path = index_file(where)
+    words = (os.path.join(top, name) for top, _, names in os.walk(words_folder(where)) for name in names)
+    return sum(os.path.getsize(file) for file in (path, f"{path}-wal", *words) if os.path.isfile(file))

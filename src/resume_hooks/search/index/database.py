@@ -128,19 +128,15 @@ def _ready(db: sqlite3.Connection) -> sqlite3.Connection:
         db.execute("PRAGMA synchronous=FULL")  # what is noted must last before the words are touched, which do
         if not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
             _create(db)
-        _require_version(db)
+        (version,) = db.execute("SELECT version FROM about").fetchone() or (0,)
+        if not isinstance(version, int):
+            raise IndexDamaged("The index doesn't say of which version it is")
+        if version > VERSION:
+            raise IndexUnusable("The index was written by a newer resume-hooks", "Update this one.")
+        if version < VERSION:
+            raise IndexDamaged(f"The index is of version {version}")
         failing.pop_all()
     return db
-
-
-def _require_version(db: sqlite3.Connection) -> None:
-    (version,) = db.execute("SELECT version FROM about").fetchone() or (0,)
-    if not isinstance(version, int):
-        raise IndexDamaged("The index doesn't say of which version it is")
-    if version > VERSION:
-        raise IndexUnusable("The index was written by a newer resume-hooks", "Update this one.")
-    if version < VERSION:
-        raise IndexDamaged(f"The index is of version {version}")
 
 
 def _create(db: sqlite3.Connection) -> None:

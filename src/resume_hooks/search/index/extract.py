@@ -79,7 +79,10 @@ class TextExtractor:
             return None
         texts: RecordTexts | None
         if kind == records.ASSISTANT:
-            texts = None if _is_card(record) else self._assistant(record)
+            # No model said the card of a fresh session of ours, or what the client puts where an answer must be.
+            written = string(records.message(record), "model") == records.SYNTHETIC_MODEL
+            own = written and record.get("isApiErrorMessage") is not True
+            texts = None if own else self._assistant(record)
         elif kind in {records.USER, records.RESULT, records.CALL}:  # the latter two of plain exports
             texts = self._user(record)
         elif kind in bookkeeping.TITLES:
@@ -106,7 +109,9 @@ class TextExtractor:
 
     def _call(self, block: Record, given: list[str], files: list[str]) -> str:
         name, values = string(block, "name"), records.mapping(block, "input")
-        own = self._sifting and _is_own(name, values)
+        asks = _OWN_CALL.match(string(values, "command")) if name == "Bash" else None
+        helps = name in {"Agent", "Task"} and string(values, "subagent_type") in HELPERS
+        own = self._sifting and (helps or asks is not None)
         self.calls[string(block, "id")] = ENGINE if own else name
         if not own:
             given += records.strings(values)
@@ -151,12 +156,6 @@ class TextExtractor:
         return RecordTexts("title", prompt=title)
 
 
-def _is_card(record: Record) -> bool:
-    """Whether no model said it: the card of a fresh session of ours, what the client puts where an answer must be."""
-    written = string(records.message(record), "model") == records.SYNTHETIC_MODEL
-    return written and record.get("isApiErrorMessage") is not True
-
-
 def _other(record: Record, kind: str) -> RecordTexts | None:
     if kind == records.ATTACHMENT:
         named = kind_of(record)
@@ -165,25 +164,15 @@ def _other(record: Record, kind: str) -> RecordTexts | None:
         text = _joined([text for _, text in sent_texts(record)])
         return RecordTexts("prompt", prompt=text) if named == QUEUED else RecordTexts("note", result=text)
     if kind == records.PROGRESS:
-        return RecordTexts("note", result=_joined(list(_nested(record))))
+        # What a sub-agent of old clients said, whose records stand inside the parent's.
+        blocks = records.blocks(records.mapping(records.mapping(record, "data"), "message"))
+        return RecordTexts(
+            "note", result=_joined([t for block in blocks for t in (string(block, "text"), *_answer(block))])
+        )
     content = string(record, "content")
     if _BLOCKED in content[:200] or content.startswith(_CARD):
         return None  # it never reached the model, and our own cards would find themselves
     return RecordTexts("note", result=_joined([content]))
-
-
-def _nested(record: Record) -> Iterator[str]:
-    """What a sub-agent of old clients said, whose records stand inside the parent's."""
-    for block in records.blocks(records.mapping(records.mapping(record, "data"), "message")):
-        yield string(block, "text")
-        yield from _answer(block)
-
-
-def _is_own(tool: str, inputs: Record) -> bool:
-    """Whether a call asks our engine, or the agent that does."""
-    if tool == "Bash":
-        return _OWN_CALL.match(string(inputs, "command")) is not None
-    return tool in {"Agent", "Task"} and string(inputs, "subagent_type") in HELPERS
 
 
 def _answer(block: Record, *, sifting: bool = True) -> Iterator[str]:

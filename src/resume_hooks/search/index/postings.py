@@ -4,23 +4,90 @@ Two, since each needs statistics of its own: how many documents there are, and h
 document is what it is worth: once in each record that has it, twice where a person or the model said it. A part is a
 stretch of a file that is read, and replaced, as a whole.
 
+Tantivy's files never change, and have a checksum at their end, at which it never looks: ``check`` does.
+
 Nothing of tantivy's is known outside of this package, ``ranking`` and ``scope``; its errors leave as our own.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
+import struct
 import threading
+import zlib
 from collections.abc import Collection, Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 import tantivy
 
 from resume_hooks.errors import IndexDamaged, IndexUnusable
-from resume_hooks.search.index.segments import make_private, require_whole, segments
+from resume_hooks.paths import open_regular
+from resume_hooks.storage.state_file import MODE
+
+META = "meta.json"
+_PARTS = ("fast", "fieldnorm", "idx", "pos", "store", "term")
+_TAIL = struct.Struct("<II")  # how many bytes of JSON are before it, and a number that is the same in every file
+_MAGIC = 1337
+_AT_A_TIME = 1024 * 1024  # bytes
+
+
+class Segment(NamedTuple):
+    """A segment by its files' common name: its documents, how many of them are gone, the mark of the list of these."""
+
+    name: str
+    documents: int
+    gone: int
+    mark: int
+
+    @property
+    def files(self) -> list[str]:
+        """The names of its files."""
+        return [f"{self.name}.{part}" for part in (*_PARTS, *([f"{self.mark}.del"] if self.gone else []))]
+
+
+def segments(folder: str) -> list[Segment]:
+    """The segments of an index. IndexDamaged where nothing tells what they are."""
+    try:
+        with open_regular(os.path.join(folder, META), follow=False) as stream:
+            return [_segment(told) for told in json.load(stream)["segments"]]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise IndexDamaged(f"The index is damaged: {error}") from error
+
+
+def _segment(told: dict[str, Any]) -> Segment:
+    deletes = told["deletes"] or {"num_deleted_docs": 0, "opstamp": 0}
+    name = str(told["segment_id"]).replace("-", "")
+    return Segment(name, int(told["max_doc"]), int(deletes["num_deleted_docs"]), int(deletes["opstamp"]))
+
+
+def _is_whole(path: str) -> bool:
+    """Whether a file has the checksum at its end. As many errors as there are ways not to have one."""
+    with open_regular(path, follow=False) as stream:
+        end = stream.seek(-_TAIL.size, os.SEEK_END)
+        length, magic = _TAIL.unpack(stream.read())
+        left = end - length
+        stream.seek(left)
+        told = json.loads(stream.read(length))["crc"]
+        stream.seek(0)
+        found = 0
+        while left > 0 and (block := stream.read(min(left, _AT_A_TIME))):
+            found = zlib.crc32(block, found)
+            left -= len(block)
+    return magic == _MAGIC and not left and found == told
+
+
+def make_private(folder: str) -> None:
+    """Take from others what the umask left them: tantivy asks for no mode of its own."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            with contextlib.suppress(FileNotFoundError):  # another command tidied up
+                if entry.is_file(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_mode & 0o077:
+                    os.chmod(entry.path, MODE)
+
 
 RECORDS, WINDOWS = LEVELS = "records", "windows"
 """What there is an index of; each lies in a folder of that name."""
@@ -152,8 +219,15 @@ class Postings:
     def look(self) -> None:
         """Search what was committed last. IndexDamaged where there is nothing that could be."""
         with telling():
-            if not self._indexes:
-                self._indexes = {level: _opened(folder, fresh=self._fresh) for level, folder in self._folders.items()}
+            indexes: dict[str, tantivy.Index] = {}
+            for level, folder in self._folders.items() if not self._indexes else ():
+                if folder and not self._fresh and not tantivy.Index.exists(folder):
+                    raise IndexDamaged(f"{folder} holds no words")
+                index = tantivy.Index(SCHEMA, path=folder)
+                index.config_reader("manual")  # else a thread of tantivy's reads what is committed whenever it likes
+                index.register_tokenizer(_ANALYZER, _analyzer)
+                indexes[level] = index
+            self._indexes = self._indexes or indexes
             for index in self._indexes.values():
                 index.reload()
             self._latest = {level: index.searcher() for level, index in self._indexes.items()}
@@ -161,7 +235,13 @@ class Postings:
     def check(self) -> None:
         """Read all that is on disk. IndexDamaged where it is not as it was written."""
         for folder in filter(None, self._folders.values()):
-            require_whole(folder)
+            for name in (name for segment in segments(folder) for name in segment.files):
+                try:
+                    whole = _is_whole(os.path.join(folder, name))
+                except (OSError, ValueError, KeyError, TypeError, struct.error) as error:
+                    raise IndexDamaged(f"The index is damaged: {name}: {error}") from error
+                if not whole:
+                    raise IndexDamaged(f"The index is damaged: {name} is not as it was written")
 
     @property
     def worn(self) -> bool:
@@ -185,7 +265,7 @@ class Postings:
                     writers[level].add_json(document)
 
     def forget(self, file: int) -> None:
-        """Take out all that a file says."""
+        """Delete every posting of a file."""
         self._take_out(_of("file", file))
 
     def commit(self) -> None:
@@ -217,7 +297,6 @@ class Postings:
         return self._writers
 
     def _take_out(self, query: tantivy.Query) -> None:
-        """Take out what a query finds."""
         writers = self._writing()
         with self._telling():
             for level, writer in writers.items():
@@ -307,15 +386,6 @@ def _first(key: int, origins: Mapping[int, int]) -> int:
         seen.add(key)
         key = origins[key]
     return min(seen) if key in seen else key
-
-
-def _opened(folder: str | None, *, fresh: bool) -> tantivy.Index:
-    if folder and not fresh and not tantivy.Index.exists(folder):
-        raise IndexDamaged(f"{folder} holds no words")
-    index = tantivy.Index(SCHEMA, path=folder)
-    index.config_reader("manual")  # else a thread of tantivy's reads what is committed whenever it likes
-    index.register_tokenizer(_ANALYZER, _analyzer)
-    return index
 
 
 def _of(field: str, number: int) -> tantivy.Query:

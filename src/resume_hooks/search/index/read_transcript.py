@@ -1,20 +1,29 @@
-"""One transcript as parts for the index, with what each word counts; only what was added, where the file only grew.
+"""Transcripts as parts for the index, with what each word counts; only what was added, where a file only grew.
 
-Runs in worker processes: what goes in and comes out are plain values. A last line that is not whole is left for the
-next time, unless nobody has been writing for a while.
+Read in this process, or in several if there is enough to read and they can be forked: what goes in and comes out are
+plain values. A last line that is not whole is left for the next time, unless nobody has been writing for a while.
+
+Other processes never touch the index, and end with this one, however that ends. If one of them ends early (out of
+memory, killed), or can't be started, its files are read here. Each has a pipe of its own, which ends with it: in a
+``ProcessPoolExecutor`` one that is killed while it answers leaves the parent waiting for the rest for ever.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
+import sys
+import threading
 import time
 import zlib
-from collections.abc import Iterator
-from typing import BinaryIO, NamedTuple
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.paths import open_regular
-from resume_hooks.search.index.extract import RecordTexts, TextExtractor
+from resume_hooks.search.index.extract import TextExtractor
 from resume_hooks.search.index.postings import Documents
 from resume_hooks.search.index.tokenize import words_of
 from resume_hooks.search.roles import ROLES
@@ -24,6 +33,9 @@ from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.transcript import Copies
 from resume_hooks.transcripts.turns import opens_turn
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 MOST_CALLS = 50  # calls without an answer that are kept in mind until the next part
 MOST_LABEL = 255  # characters of the name of a branch or of a tool that are kept; more is no name
@@ -171,10 +183,13 @@ class _RowReader:
             return
         stamp = clock.parse(record.get("timestamp"))
         self.time = int(stamp.timestamp()) if stamp else self.time
-        key, own = _ids(record) if texts.role != "title" else (_title_key(self._name, texts.prompt), 0)
+        key, own = _ids(record)
+        if texts.role == "title":  # kept once in a session, however often it is written
+            key, own = int.from_bytes(f"{self._name}\n{texts.prompt}".encode(errors="replace")) % _PRIME, 0
         said = [words_of(text) for text in (texts.prompt, texts.reply) if text]
         done = [words_of(text, numbered=True) for text in (texts.input, texts.result) if text]
         words = b" ".join([*said, *said, *done])  # what somebody said counts twice
+        said_bytes = "".join(texts[2:6]).encode("utf-8", "replace")
         self.size += len(words)
         fields = {
             "line": line.number,
@@ -184,17 +199,12 @@ class _RowReader:
             "role": ROLES.index(texts.role),
             "key": key,
             "own": own,
-            "digest": 0 if record.get("truncated") is True else _digest(texts),  # 0: its contents were taken out
+            "digest": 0 if record.get("truncated") is True else 1 + zlib.crc32(said_bytes),  # 0: contents taken out
             "tool": [name[:MOST_LABEL] for name in texts.tool.split(", ") if name],
             "branch": [branch[:MOST_LABEL]] if (branch := string(record, "gitBranch")) else [],
             "path": texts.files,
         }
         self.documents.add(self.turn, words.decode(), fields)
-
-
-def _digest(texts: RecordTexts) -> int:
-    """What stands for what a record says, above 0."""
-    return 1 + zlib.crc32("".join(texts[2:6]).encode("utf-8", "replace"))
 
 
 def _ids(record: Record) -> tuple[int, int]:
@@ -212,6 +222,141 @@ def _number(uuid: str) -> int:
         return 0
 
 
-def _title_key(name: str, title: str) -> int:
-    """What makes a title be kept once in a session, however often it is written."""
-    return int.from_bytes(f"{name}\n{title}".encode(errors="replace")) % _PRIME
+PARALLEL = 24 * 1024 * 1024  # bytes to be read from which on starting other processes pays
+MOST_PROCESSES = 8
+PIPE = 1024 * 1024  # bytes that a pipe may hold: what a user may ask for, so that a process reads on while we write
+AHEAD, AHEAD_BYTES = 64, 64 * 1024 * 1024
+"""Parts that wait here for those of a file before them, and bytes of transcripts that they are of, about."""
+
+PATIENCE = 1.0  # seconds that a process which was told to end is waited for
+
+Sized = tuple[ReadJob, int]  # a job, and the bytes of it that are to be read
+
+Result = tuple[ReadJob, Part | None]
+
+
+def readings(jobs: Sequence[Sized]) -> Generator[Result]:
+    """Each job with the parts that were read of it, None for a file that is gone."""
+    processes = min(_cpus(), MOST_PROCESSES)
+    # Beside other threads a process that was forked might wait for ever for what one of them had locked.
+    can_fork = sys.platform.startswith("linux") and threading.current_thread() is threading.main_thread()
+    if processes == 1 or sum(size for _, size in jobs) < PARALLEL or not can_fork:
+        processes = 0
+    shares = _shares(jobs, processes)
+    workers: list[_Worker] = []
+    try:
+        with _undisturbed() if processes else contextlib.nullcontext():
+            for number in range(processes):
+                own = [job for (job, _), share in zip(jobs, shares, strict=True) if share == number]
+                workers.append(_Worker(own, workers))
+        for (job, _), share in zip(jobs, shares, strict=True):
+            yield from _parts(job, share, workers)
+    finally:
+        for worker in workers:
+            worker.end()
+
+
+def _shares(jobs: Sequence[Sized], processes: int) -> list[int]:
+    """Which process reads each job: the one that has the least to read of those before it."""
+    shares, loads = [], [0] * max(1, processes)
+    for _, size in jobs:
+        shares.append(loads.index(min(loads)))
+        loads[shares[-1]] += size
+    return shares
+
+
+def _parts(job: ReadJob, share: int, workers: Sequence[_Worker]) -> Iterator[Result]:
+    """What the process that has a ``share``, or this one, reads of a job."""
+    while workers and _gather(workers, workers[share]):
+        part = workers[share].answers.popleft()
+        yield job, part
+        if part is None or not part.more:
+            return
+        job = job._replace(place=part.next, end=part.end, check=part.check)
+    yield from ((job, part) for part in read(job))
+
+
+def _gather(workers: Sequence[_Worker], wanted: _Worker) -> bool:
+    """Wait until one of the processes has answered, and take what others say meanwhile; false if it ended instead.
+
+    Files are of very unequal size: who had to wait for the reader of a large one would leave a processor idle.
+    """
+    from multiprocessing.connection import wait  # loaded with the first worker
+
+    while not (wanted.answers or wanted.ended):
+        sizes = [part.end - part.start.offset if part else 0 for worker in workers for part in worker.answers]
+        room = len(sizes) < AHEAD and sum(sizes) < AHEAD_BYTES
+        for pipe in wait([worker.pipe for worker in workers if not worker.ended and (room or worker is wanted)]):
+            next(worker for worker in workers if worker.pipe is pipe).receive()
+    return bool(wanted.answers)
+
+
+class _Worker:
+    """Another process, which reads its jobs one after the other; ``ended`` if it does so no more."""
+
+    def __init__(self, jobs: Sequence[ReadJob], others: Sequence[_Worker]) -> None:
+        # Loading it takes 20 ms, which a small update would feel.
+        from multiprocessing import get_context
+
+        context = get_context("fork")
+        self.answers = deque[Part | None]()
+        self.pipe, answering = context.Pipe(duplex=False)
+        _widen(answering)
+        inherited = [worker.pipe for worker in (*others, self)]
+        self._process = context.Process(target=_serve, args=(jobs, answering, inherited), daemon=True)
+        self.ended = False
+        try:
+            self._process.start()
+        except OSError:  # no room for one more
+            self.ended = True
+        answering.close()  # so that the pipe ends when the process does
+
+    def receive(self) -> None:
+        try:
+            self.answers.append(self.pipe.recv())
+        except (EOFError, OSError):
+            self.ended = True
+
+    def end(self) -> None:
+        self.pipe.close()
+        if self._process.pid is None:
+            return
+        self._process.terminate()
+        self._process.join(PATIENCE)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+
+
+def _widen(pipe: Connection) -> None:
+    with contextlib.suppress(OSError, AttributeError, ImportError):  # Linux alone can; without, it only waits
+        import fcntl  # not on every platform
+
+        fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE)
+
+
+def _cpus() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let an interruption wait while processes are made: each must have made itself ready for one."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _serve(jobs: Sequence[ReadJob], answers: Connection, inherited: Sequence[Connection]) -> None:
+    """The life of such a process: it leaves interruptions to its parent, and ends with it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    for pipe in inherited:
+        pipe.close()  # so that only the parent can read what is answered
+    with contextlib.suppress(OSError):  # the parent is gone
+        for job in jobs:
+            for part in read(job):
+                answers.send(part)

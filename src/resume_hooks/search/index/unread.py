@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -76,10 +76,13 @@ class RawWords:
         """The numbers of the terms that a file holds from an offset on; None where it can't be read."""
         found = set[bytes]()
         try:
-            for chunk in _chunks(path, offset):
-                found |= self._in(chunk.lower(), [needle for needle in self._needles if needle not in found])
-                if len(found) == len(self._needles):
-                    break
+            with open_regular(path, follow=False) as stream:
+                stream.seek(offset)
+                before = b""
+                while len(found) < len(self._needles) and (chunk := stream.read(CHUNK)):
+                    left = [needle for needle in self._needles if needle not in found]
+                    found |= self._in((before + chunk).lower(), left)
+                    before = chunk[-OVERLAP:]
         except OSError:
             return None
         return frozenset(
@@ -96,7 +99,10 @@ class RawWords:
         left = [needle for needle in needles if needle not in found]
         if left:
             begins = _LIKE_ASCII if all(needle.isascii() for needle in left) else _ANY_LETTER
-            text = folded(_unescaped(b" ".join(_words_with(low, *begins))))
+            words = b" ".join(_words_with(low, *begins)).decode("utf-8", "replace")
+            text = _ESCAPES.sub(lambda escape: chr(int(escape[1], 16)), words)
+            # An escaped pair is one letter.
+            text = folded(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
             found.update(needle for needle in left if needle.decode() in text)
         return found
 
@@ -123,15 +129,6 @@ def _needle(word: str) -> bytes:
     return (shared[:-1] if len(shared) > SHORTEST and shared[-1] in "eiy" else shared).encode()
 
 
-def _chunks(path: str, offset: int) -> Iterator[bytes]:
-    with open_regular(path, follow=False) as stream:
-        stream.seek(offset)
-        before = b""
-        while chunk := stream.read(CHUNK):
-            yield before + chunk
-            before = chunk[-OVERLAP:]
-
-
 def _words_with(low: bytes, letter: re.Pattern[bytes], escape: re.Pattern[bytes]) -> set[bytes]:
     """The words of a text in which a letter of some kind stands."""
     beyond = low.translate(None, _ASCII)  # ten times as fast as looking through the ASCII, too
@@ -147,8 +144,3 @@ def _words_with(low: bytes, letter: re.Pattern[bytes], escape: re.Pattern[bytes]
     pieces.append(low[start:end])
     words = b" ".join(pieces).translate(_NOT_WORDS).split()
     return {word for word in words if not word.isascii() or b"\\u" in word}
-
-
-def _unescaped(raw: bytes) -> str:
-    text = _ESCAPES.sub(lambda found: chr(int(found[1], 16)), raw.decode("utf-8", "replace"))
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # an escaped pair is one letter

@@ -20,8 +20,7 @@ from resume_hooks.paths import Where
 from resume_hooks.search.index.archived import ArchivedSessions, briefly_opened, within
 from resume_hooks.search.index.extract import HELPERS
 from resume_hooks.search.index.postings import Postings
-from resume_hooks.search.index.read_transcript import Part, ReadJob, ReadPosition
-from resume_hooks.search.index.worker_pool import readings
+from resume_hooks.search.index.read_transcript import Part, ReadJob, ReadPosition, readings
 from resume_hooks.sessions import transcript_files
 from resume_hooks.sessions.agents.registry import briefly, is_foreign
 from resume_hooks.sessions.archived.manifest import find
@@ -156,7 +155,6 @@ class _Update:
         self._dropped: list[int] = []
 
     def close(self) -> None:
-        """End writing; what was not committed is dropped."""
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
         self._postings.end()
@@ -266,7 +264,6 @@ class _Update:
         return item
 
     def _added(self, file: TranscriptFile) -> int:
-        """The number of a file of which nothing was read."""
         row = self._db.execute(
             "INSERT INTO files VALUES(NULL,?,?,?,?,0,0,0,0,0,'',0,'','','',0,1)",
             (file.path, file.session_id, file.agent, file.folder),
@@ -303,7 +300,6 @@ class _Update:
         return read
 
     def _forget(self, file_id: int) -> None:
-        """Drop a file with all that it says."""
         self._postings.forget(file_id)
         self._db.execute("DELETE FROM files WHERE id=?", (file_id,))
 

@@ -13,8 +13,7 @@ from resume_hooks.errors import NotATranscript, SessionNotFound, UsageError, Wri
 from resume_hooks.part_table import AGENTS
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.seam import function_of, is_there
-from resume_hooks.sessions.agents.claude import NAME, Claude
-from resume_hooks.sessions.agents.protocol import Agent
+from resume_hooks.sessions.agents.claude import NAME, Agent, Claude
 from resume_hooks.sessions.session_files import SessionFile, SessionStore, newest_first
 from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -155,8 +154,7 @@ def agent_of(session: SessionFile, where: Where) -> Agent:
 
 def agent_named(name: str, where: Where) -> Agent:
     """The agent of a name, whether or not it has a home here; this client's for any other."""
-    known = OTHERS.get(name)
-    return known.load(where) if known else Claude(where)
+    return OTHERS[name].load(where) if name in OTHERS else Claude(where)
 
 
 def label_of(name: str, where: Where) -> str:
@@ -171,8 +169,7 @@ def is_foreign(path: str, where: Where) -> bool:
 
 def left_of(agent: str) -> str:
     """What to say of an agent's sessions that are not whole; ``""`` where they are."""
-    known = OTHERS.get(agent)
-    return known.left if known else ""
+    return OTHERS[agent].left if agent in OTHERS else ""
 
 
 def require_whole(session: SessionFile) -> None:
@@ -234,7 +231,7 @@ def asking(where: Where) -> str:
     return next((session_id for session_id in said if is_session_id(session_id)), "")
 
 
-def opened_stores(where: Where, *, everyone: bool = False) -> list[SessionStore]:
+def opened_stores(where: Where, *, everyone: bool) -> list[SessionStore]:
     """The stores of the sessions that a list is chosen from, one after another: those that were lost are the oldest.
 
     The first is this client's, or of ``everyone`` who can go on with a session.
@@ -260,8 +257,6 @@ def store_of(where: Where, name: str = ALL) -> SessionStore:
 
 
 class _Stores:
-    """Several stores as one."""
-
     def __init__(self, stores: Iterable[SessionStore]) -> None:
         self._stores = tuple(stores)
 

@@ -148,11 +148,7 @@ def all_archived(where: Where, present: Container[str] = ()) -> list[ArchivedSes
     Only manifests are read.
     """
     found = (find(session_id, where) for session_id in archived_ids(where) if session_id not in present)
-    return sorted(
-        (each for each in found if each),
-        key=lambda each: (each.ended, each.session_id),
-        reverse=True,
-    )
+    return sorted(filter(None, found), key=lambda each: (each.ended, each.session_id), reverse=True)
 
 
 def archived_ids(where: Where) -> list[str]:
@@ -247,7 +243,6 @@ def _kept(row: Mapping[str, object], session_id: str, folder: str) -> ArchivedSe
 
 
 def _is_sound(part: ArchivedFile, archived: ArchivedSession) -> bool:
-    """Whether a file can be one of this session's."""
     sizes = (part.size, part.mode, part.offset, part.seen)
     if not all(0 <= each < _MOST_BYTES for each in sizes) or not -_MOST_NS <= part.mtime_ns < _MOST_NS:
         return False

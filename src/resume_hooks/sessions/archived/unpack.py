@@ -34,8 +34,8 @@ _EXACT = 2_000_000_001
 """Nanoseconds: FAT keeps every other second."""
 
 
-def read_pack(path: str, offset: int = 0) -> Iterator[bytes]:
-    """What a pack holds from an offset on. OSError where it can't be read, or is damaged."""
+def read_pack(path: str) -> Iterator[bytes]:
+    """What a pack holds. OSError where it can't be read, or is damaged."""
     with open_regular(path, follow=False) as packed:
         unpacker = lzma.LZMADecompressor(memlimit=128 * 1024 * 1024)
         try:
@@ -43,10 +43,8 @@ def read_pack(path: str, offset: int = 0) -> Iterator[bytes]:
                 raw = packed.read(PIECE // 4) if unpacker.needs_input else b""
                 if unpacker.needs_input and not raw:
                     raise OSError(errno.EIO, "The pack ends too early", path)
-                piece = unpacker.decompress(raw, PIECE)
-                if offset < len(piece):
-                    yield piece[offset:]
-                offset = max(0, offset - len(piece))
+                if piece := unpacker.decompress(raw, PIECE):
+                    yield piece
         except lzma.LZMAError as error:
             raise OSError(errno.EIO, f"The pack is damaged: {error}", path) from error
 
@@ -125,7 +123,6 @@ def compared(archived: ArchivedSession, where: Where) -> str:
 
 
 def _is_same(archived: ArchivedSession, folder: str) -> bool:
-    """Whether the files that lie in a folder have their hashes."""
     with contextlib.suppress(OSError):
         return all(sha_of_all(stored_content(folder, part)) == part.sha256 for part in archived.parts)
     return False
@@ -144,7 +141,6 @@ def _there(archived: ArchivedSession, where: Where) -> str:
 
 
 def _unpacked(archived: ArchivedSession, where: Where) -> str:
-    """The folder that a session was unpacked to, now or before."""
     if not archived.deleted_at and (link := is_link(archived.session_id, where)):
         raise SessionNotFound(f"{link} is a symbolic link, so nothing was read there", "Put a folder in its place.")
     home = os.path.join(unpacked(where), archived.session_id)

@@ -20,7 +20,7 @@ from resume_hooks.parts.codex.transcripts.as_records import first_record
 from resume_hooks.parts.codex.transcripts.lines import first_lines
 from resume_hooks.parts.codex.transcripts.meta import parse_name, read_meta
 from resume_hooks.paths import Where, is_session_id, project_key
-from resume_hooks.sessions.agents.protocol import Launch, ResumeCommands
+from resume_hooks.sessions.agents.claude import Launch, ResumeCommands
 from resume_hooks.sessions.session_files import SessionFile, SessionStore, newest_first
 from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.storage.locks import lock

@@ -1,0 +1,300 @@
+"""What was done, as entries: shell commands that worked or failed, errors that stand at the end, files, what was made.
+
+A command worked where its exit status says so and its output does not complain: behind a pipe the status is that of
+what only cut the output.
+"""
+
+from __future__ import annotations
+
+import ntpath
+import posixpath
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from resume_hooks.reading.digest import shell
+from resume_hooks.reading.digest.collector import LineageFacts
+from resume_hooks.reading.digest.entries import DigestEntry, entry, redacted
+from resume_hooks.reading.digest.facts import FileChange, RecordPlace, ShellRun
+from resume_hooks.reading.digest.prose import cut
+from resume_hooks.reading.digest.repository import RepositoryState
+from resume_hooks.reading.digest.shell import SimpleCommand
+from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.system.text import plain_line
+
+LONGEST = 600  # characters of a command; a longer one carries a document and is cut
+OFTEN = 5  # runs from which on a command counts as run often
+ONCE = 200  # characters from which on a command is taken for one that was made for one occasion
+SOON = 12  # commands after a failed one among which the one that replaced it is looked for
+TURNS = 3  # prompts back to which an error counts as one that may still stand
+LINE = 160  # characters of the line that is quoted of an output
+NAMED = 60  # characters of a command that failed, before what it said
+ENDS = 800  # characters at each end of an output in which a complaint is looked for
+
+_TELLING = late(
+    r"error|fail|fatal|panic|denied|not found|cannot|can't|exception|refused|unknown|invalid", re.IGNORECASE
+)
+_COMPLAINT = late(
+    r"\n[ \t]{0,8}(?:(?:\S{1,40}: )?(?:error|fatal|panic|unknown \w{1,40})\b[^\n]{0,3}[: ]|"
+    r"(?:--- |test result: )?fail(?:ed)?\b|traceback|[^\n]{1,120}: command not found|(?:cannot|could not|unable to) |"
+    r"\(eval\):|not ok \d|npm err!|make(?:\[\d\])?: \*\*\*|tests: +[1-9]\d{0,5} failed|[1-9]\d{0,5} failing\b|"
+    r"={3,} [^\n]{0,40}\b[1-9]\d{0,5} (?:failed|errors?)\b|exit status [1-9]|build failed|"
+    r"found [1-9]\d{0,5} errors?\b)[^\n]*"
+)
+"""In lower case, behind the end of a line: in any case and at the beginning of one takes twice as long."""
+
+_RARE = ("git", "gh", "curl", "wget")  # programs whose commands are mostly about one commit, one page
+
+
+class ShellCommand(NamedTuple):
+    """A run, the simple commands in it, its ``core`` and its ``program``, and what its output ``complains`` of."""
+
+    run: ShellRun
+    parts: tuple[SimpleCommand, ...]
+    core: str
+    program: str
+    complaint: str
+
+    @property
+    def worked(self) -> bool:
+        """Whether it is known to have done what it was run for."""
+        return self.run.status == 0 and not self.run.failed and not self.complaint
+
+
+def commands_of(facts: LineageFacts) -> list[ShellCommand]:
+    """Every command of a lineage, oldest first."""
+    parsed: dict[str, tuple[SimpleCommand, ...]] = {}
+    rows = []
+    for run in facts.runs:
+        parts = parsed.get(run.command) or parsed.setdefault(run.command, shell.simple_commands(run.command))
+        program = shell.program_of(parts)
+        rows.append(ShellCommand(run, parts, shell.core(run.command), program, _complaint(run) if program else ""))
+    return rows
+
+
+def working_commands(commands: Sequence[ShellCommand], folder: str) -> Iterator[DigestEntry]:
+    """Commands that worked, in the form that did last: by how often and how lately they ran.
+
+    After them those that only their exit status speaks for, and those whose end was not told.
+    """
+    groups: dict[str, list[ShellCommand]] = {}
+    for command in commands:
+        if command.program:
+            groups.setdefault(command.core, []).append(command)
+    end = commands[-1].run.place.order or 1 if commands else 1
+    rows = []
+    for found in groups.values():
+        sound = [command for command in found if not command.run.failed]
+        good = next((command for command in reversed(sound) if command.worked), sound[-1] if sound else None)
+        if good is not None:
+            weight = min(len(found), OFTEN) + OFTEN * found[-1].run.place.order / end
+            weight -= 0 if good.worked else OFTEN
+            if "<<" in good.run.command or len(good.run.command) > ONCE:  # nobody runs it again as it stands
+                weight -= OFTEN
+            elif good.program.startswith(_RARE):
+                weight -= OFTEN // 2
+            rows.append((-weight, -good.run.place.order, good.run, _runs(found, good)))
+    for *_, run, note in sorted(rows, key=lambda row: row[:2]):
+        shown = redacted(run.command) if "\n" in run.command else run.command  # an escape before a secret hides it
+        yield entry(shell.at_home(shown, folder), run.place, note, LONGEST)
+
+
+def _runs(found: Sequence[ShellCommand], good: ShellCommand) -> str:
+    notes = [f"{len(found)} runs"] if len(found) > 1 else []
+    if good.run.background:
+        notes.append("in the background" if good.run.status == 0 else "in the background, its end unknown")
+    if good.complaint:
+        notes.append(f"exit 0, but its output says: {cut(good.complaint, LINE // 2)}")
+    last = found[-1]
+    if last.run.failed:
+        notes.append(f"its last run failed{f', exit {last.run.status}' if last.run.status else ''}")
+    elif last.complaint and last is not good:
+        notes.append(f"its last run printed: {cut(last.complaint, LINE // 2)}")
+    elif not all(command.worked for command in found) and good.worked:
+        notes.append("failed before it worked" if not found[0].worked else "failed in between")
+    return ", ".join(notes)
+
+
+def replaced_commands(commands: Sequence[ShellCommand]) -> Iterator[DigestEntry]:
+    """Commands that never worked, and the next one of the same program that did; the latest first, each once."""
+    known = {command.core for command in commands if command.worked}
+    for index in range(len(commands) - 1, -1, -1):
+        failed = commands[index]
+        problem = _what_failed(failed)
+        if not problem or failed.core in known:
+            continue
+        known.add(failed.core)
+        later = (other for other in commands[index + 1 : index + SOON] if other.worked)
+        instead = next((other for other in later if failed.program and other.program == failed.program), None)
+        said = f"`{cut(failed.core, NAMED)}` {problem}"
+        if instead:
+            said = f"{said}; then `{cut(redacted(instead.core), LINE)}` worked"
+        yield entry(said, failed.run.place, most=LONGEST)
+
+
+def open_errors(commands: Sequence[ShellCommand], since: int) -> Iterator[DigestEntry]:
+    """Errors that may still stand: last runs after ``since`` that failed, where none of that program worked later."""
+    last = {command.core: command for command in commands if command.program}
+    good = {command.program: command.run.place.order for command in commands if command.worked}
+    for command in sorted(last.values(), key=lambda command: command.run.place.order, reverse=True):
+        order, problem = command.run.place.order, _what_failed(command)
+        if problem and order > since and good.get(command.program, -1) < order:
+            yield entry(f"`{cut(redacted(command.core), NAMED)}` {problem}", command.run.place)
+
+
+def _what_failed(command: ShellCommand) -> str:
+    """How a command failed, in its output's words; ``""`` if it is not known to have failed."""
+    if not command.run.failed:
+        return f"exit 0, but: {cut(command.complaint, LINE)}" if command.complaint else ""
+    rows = [row.strip() for row in command.run.output.split("\n") if row.strip() and not row.startswith("Exit code")]
+    said = cut(next(filter(_TELLING.search, rows), rows[-1] if rows else "no output"), LINE)
+    return f"exit {command.run.status}: {said}" if command.run.status else f"failed: {said}"
+
+
+def _complaint(run: ShellRun) -> str:
+    """The line in which the output of a command that ended well says that it did not: a pipe hides the exit status."""
+    if run.failed:
+        return ""
+    for part in (run.output[:ENDS], run.output[max(ENDS, len(run.output) - ENDS) :]):
+        if match := _COMPLAINT.search(f"\n{part.lower()}"):
+            return part[match.start() : match.end() - 1].strip()
+    return ""
+
+
+PATH = 300  # characters of a path; of a longer one its end is told
+LISTED = "listed by git"  # what is said of a file that nothing in the session names as written, but git as changed
+UNSURE = "its command failed"  # what is said of a file that a command was to write which failed, before that or after
+
+UNCOMMITTED, REMOVED = "uncommitted", "removed"
+
+WRITES = 60  # files at most that one command is taken to name as what it changes
+LISTINGS = 300  # files at most that git is taken to list after one command
+
+_WINDOWS = late(r"[A-Za-z]:[\\/]|\\\\")
+_COMMIT = late(r"\n\[([^\]\n]{1,80}) ([0-9a-f]{7,40})\] (.+)")
+_URL = late(r"https://[^\s\"'<>)\]]{1,500}")
+_LINK = late(r"https://.*/(?:(?:pull|merge_requests|issues|runs)/\d+|releases/tag/[\w.-]+)")
+_MAKES = late(r"\b(?:create|push|release|publish|deploy)\b")
+
+
+class Touch(NamedTuple):
+    """A change of a file: where, and what has to be said of how sure it is, ``""`` for nothing.
+
+    ``removed``: it is gone, as a command proves that worked.
+    """
+
+    place: RecordPlace
+    doubt: str = ""
+    removed: bool = False
+
+
+class Paths:
+    """Paths as told from the ``folder`` that a session is at home in, and what git says of them now."""
+
+    def __init__(self, folder: str, git: RepositoryState) -> None:
+        self.folder = folder
+        self._git = git
+
+    def relative(self, path: str, folder: str = "") -> str:
+        """A path, relative to ``folder``, else to the home folder: without that where it lies in it."""
+        home = self.folder
+        kind = ntpath if _WINDOWS.match(home) or _WINDOWS.match(path) else posixpath
+        whole = path if path.startswith("~") else kind.normpath(kind.join(home, folder, path))
+        inside = home and whole.startswith(kind.join(home, ""))
+        return str(whole[len(kind.join(home, "")) :] if inside else whole)
+
+    def root_of(self, folder: str) -> str:
+        """The folder that git tells paths from, in ``folder``: the home folder, where nothing else is known."""
+        known = self._git.root or self.folder
+        return known if f"{folder}/".startswith(f"{known}/") else folder
+
+    def is_dirty(self, path: str) -> bool:
+        """Whether a relative path has changes that are not committed."""
+        root, dirty = self._git.root, self._git.dirty
+        return bool(dirty) and posixpath.relpath(posixpath.join(self.folder, path), root) in dirty
+
+
+def touched_files(
+    changes: Sequence[FileChange], commands: Sequence[ShellCommand], paths: Paths
+) -> dict[str, list[Touch]]:
+    """Files that were changed: by tools, by commands that name them, as git printed them."""
+    found: dict[str, list[Touch]] = {}
+    for change in changes:
+        found.setdefault(paths.relative(change.path, change.folder), []).append(Touch(change.place))
+    for command in commands:
+        doubt = UNSURE if command.run.failed else ""
+        proved = command.worked and shell.ends_with_all(command.run.command)
+        for path, gone in islice(shell.changes_by(command.parts), WRITES):
+            name, touch = paths.relative(path, command.run.folder), Touch(command.run.place, doubt, gone and proved)
+            found.setdefault(name, []).append(touch)
+            if touch.removed:
+                for inner in (each for each in found if each.startswith(f"{name.rstrip('/')}/")):
+                    earlier = [each for each in found[inner] if each.place.order < touch.place.order]
+                    if earlier:  # where the file was named last, since this command names its folder
+                        found[inner].append(max(earlier, key=lambda each: each.place.order)._replace(removed=True))
+    # The first thing that may have changed a file; what git listed before that lay there already.
+    works = (c.run.place.order for c in commands if c.program and not c.program.startswith(("git ", "gh ")))
+    began = min((*(change.place.order for change in changes[:1]), *works), default=0)
+    before: set[str] = set()
+    for command in commands:
+        listed = set(islice(_listed(command, paths), LISTINGS))
+        if command.run.place.order < began:
+            before |= listed
+            continue
+        for path in listed - before:
+            found.setdefault(path, []).append(Touch(command.run.answered, LISTED))
+    return found
+
+
+def _listed(command: ShellCommand, paths: Paths) -> Iterator[str]:
+    if "git" not in command.run.command or (moved := shell.started_in(command.parts)) is None:
+        return
+    folder = posixpath.join(command.run.folder, moved)
+    listed = shell.listed_by_git(command.parts, command.run.output)
+    yield from (paths.relative(path, folder) for path in listed.here)
+    yield from (paths.relative(path, paths.root_of(folder)) for path in listed.rooted)
+
+
+def changed_files(found: dict[str, list[Touch]], paths: Paths) -> Iterator[DigestEntry]:
+    """Files that were changed, with what git says of them now; those of the home folder, the sure, the latest first."""
+
+    def rank(path: str) -> tuple[bool, bool, int, str]:
+        latest = max(touch.place.order for touch in found[path])
+        outside = path.startswith(("/", "~", "..")) or _WINDOWS.match(path) is not None
+        return outside, all(touch.doubt for touch in found[path]), -latest, path
+
+    for path in sorted(found, key=rank):
+        sure = [touch for touch in found[path] if not touch.doubt]
+        last = max(reversed(sure or found[path]), key=lambda touch: touch.place.order)
+        notes = (
+            REMOVED if last.removed else f"{len(sure)} changes" if len(sure) > 1 else "",
+            last.doubt,
+            UNCOMMITTED if paths.is_dirty(path) else "",
+        )
+        yield DigestEntry(_shown(path), str(last.place), ", ".join(filter(None, notes)))
+
+
+def read_files(facts: LineageFacts, paths: Paths, found: dict[str, list[Touch]]) -> Iterator[DigestEntry]:
+    """Files that were read and not changed, the latest first."""
+    for (path, folder), place in reversed(facts.looked_at.items()):
+        name = paths.relative(path, folder)
+        if name not in found:
+            yield DigestEntry(_shown(name), str(place))
+
+
+def artefacts(facts: LineageFacts) -> Iterator[DigestEntry]:
+    """Commits, pull requests and the like, and the client's own summaries; the latest first."""
+    for run in reversed(facts.runs):
+        if "git" in run.command and "[" in run.output:
+            for branch, commit, subject in _COMMIT.findall(f"\n{run.output}"):
+                yield entry(f"commit {commit} {subject}", run.answered, f"on {branch}")
+        if not run.failed and "https://" in run.output and _MAKES.search(run.command):
+            links = (_LINK.match(url) for url in _URL.findall(run.output))
+            yield from (entry(link.group(), run.answered) for link in links if link)
+    yield from (entry(link, place) for link, place in reversed(facts.links.items()))
+    yield from (entry("the client's summary of what it compacted", place) for place in reversed(facts.summaries))
+
+
+def _shown(path: str) -> str:
+    return plain_line(path if len(path) <= PATH else f"…{path[-PATH:]}")
