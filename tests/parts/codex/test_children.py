@@ -17,7 +17,7 @@ from resume_hooks.derive.cut_point import AtTurn
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trimmed_session import read_trimmed
 from resume_hooks.errors import ResumeHooksError, UsageError
-from resume_hooks.parts.codex.derive.thread import LIMIT
+from resume_hooks.parts.codex.thread import LIMIT
 from resume_hooks.parts.codex.transcripts.as_records import ENCRYPTED
 from resume_hooks.parts.codex.transcripts.meta import parse_name, read_meta
 from resume_hooks.parts.codex.transcripts.segments import chain_lines
