@@ -87,7 +87,7 @@ TRIGGERS: Dict[str, Tuple[str, str, str, str, str, str, Tuple[str, ...], str, bo
 CHECKS: Dict[str, Tuple[str, str, str]] = {
     "copies": ("moved", "checks:check", "giants"),
     "team": ("team", "check:team", "clipboard"),
-    "prompts": ("lost", "checks:check", "giants"),
+    "prompts": ("lost", "strategy:check", "giants"),
 }
 """Checks of doctor: the part, the function, the check before which it stands."""
 
@@ -218,7 +218,7 @@ ANSWERS: Dict[str, List[Tuple[str, str]]] = {
     "after a turn": [("team", "push_hook:main")],
     "whether the driver is needed": [("team", "team_file:found")],
     "the Agent SDK's store": [("team", "sdk_store:PostgresSessionStore")],
-    "what was lost before": [("lost", "lost_prompts:at_first")],
+    "what was lost before": [("lost", "strategy:at_first")],
     "beside a handoff": [("documents", "asked:beside")],
     "documents of a session": [("documents", "places:documents_of")],
     "written into projects": [("documents", "places:written")],

@@ -215,7 +215,7 @@ def test_a_smart_trim_takes_what_a_model_chose(where: Where) -> None:
 def test_a_rewind_stands_at_the_mark_again(where: Where) -> None:
     """What came later is in no item, the report follows what stays; of a mark that is gone it stands alone."""
     from resume_hooks.parts.marks import back
-    from resume_hooks.parts.marks import mark as marks
+    from resume_hooks.parts.marks import state as marks
 
     path = rollouts.write(codex_of(where), [rollouts.meta(), *rollouts.work(1, "a", asks=True)])
     mark = marks.place(thread(where), "try").mark

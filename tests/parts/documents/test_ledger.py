@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.errors import WriteFailed
-from resume_hooks.parts.documents import ledger
+from resume_hooks.parts.documents import document as ledger
 from resume_hooks.storage import project_files
 
 NOW = "Fix · 1234 · now"

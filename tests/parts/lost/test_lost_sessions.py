@@ -14,7 +14,7 @@ import pytest
 
 from resume_hooks.archive.vault import first_use_notice
 from resume_hooks.parts.lost import history
-from resume_hooks.parts.lost.lost_prompts import lost_prompts
+from resume_hooks.parts.lost.strategy import lost_prompts
 from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.agents.registry import all_files, store_of
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, write_session

@@ -15,9 +15,9 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
 from resume_hooks.errors import InSubagent, UsageError
 from resume_hooks.parts.marks import back
-from resume_hooks.parts.marks import mark as marks
+from resume_hooks.parts.marks import state as marks
 from resume_hooks.parts.marks.back import MAX_REPORT, BackPlan
-from resume_hooks.parts.marks.mark import Mark
+from resume_hooks.parts.marks.state import Mark
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING

@@ -13,15 +13,13 @@ from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.confirmations import OPEN
 from resume_hooks.hooks.plain_cards import NOTHING, ROW, refusal_card
 from resume_hooks.hooks.triggers import Trigger
-from resume_hooks.parts.marks.back_text import LeftOut
-from resume_hooks.parts.marks.mark import Mark, Placed
-from resume_hooks.parts.marks.state import NONE
+from resume_hooks.parts.marks.state import NONE, Mark, Placed
 from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import one_line, plain
 
 if TYPE_CHECKING:  # what a child is decided with is nothing to a mark
-    from resume_hooks.parts.marks.back import BackPlan
+    from resume_hooks.parts.marks.back import BackPlan, LeftOut
 
 _STAYS = "that brings back the conversation up to here; files, git and processes stay as they are"
 _BOX = "if the input box still holds the command: one Ctrl+C clears it, a second one quits"
