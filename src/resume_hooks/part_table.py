@@ -85,7 +85,7 @@ TRIGGERS: Dict[str, Tuple[str, str, str, str, str, str, Tuple[str, ...], str, bo
 """Triggers: the part, then what ``seam.Trigger`` says behind the name."""
 
 CHECKS: Dict[str, Tuple[str, str, str]] = {
-    "copies": ("moved", "checks:check", "giants"),
+    "copies": ("moved", "copies:check", "giants"),
     "team": ("team", "check:team", "clipboard"),
     "prompts": ("lost", "strategy:check", "giants"),
 }
@@ -195,7 +195,7 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
             "subagents",
             ("--subagents",),
             "Their sub-agents instead, with what each was asked; handoff and fork take their ids.",
-            "verbs.subagents:print_subagents",
+            "verbs:print_subagents",
             True,
         )
     ],
@@ -207,8 +207,8 @@ ANSWERS: Dict[str, List[Tuple[str, str]]] = {
     "what a model decided": [("smart_trim", "lane:decided")],
     "homes of a session": [("moved", "find_moved_repo:homes")],
     "notes on a session": [("moved", "copies:copies_note")],
-    "at a start in a new folder": [("moved", "moved_folder:line")],
-    "of a new folder": [("moved", "moved_folder:answer")],
+    "at a start in a new folder": [("moved", "rehome:start_line")],
+    "of a new folder": [("moved", "rehome:folder_answer")],
     "of the others of a folder": [("moved", "rehome:others")],
     "bring in": [("share", "verbs.import_:bring_in")],
     "after a session was deleted": [("team", "answers:after_delete")],

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.errors import UsageError
-from resume_hooks.parts.moved import moved_folder
+from resume_hooks.parts.moved import rehome
 from resume_hooks.parts.moved.rehome import former_folder, is_left, noted_before
 from resume_hooks.paths import project_key
 from resume_hooks.system.git_worktrees import as_started, project_at, rebuilding
@@ -57,18 +57,18 @@ def test_asked_and_answered(config_home: ConfigHome, old: Path, monkeypatch: pyt
     new = old.rename(old.parent / "new")
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(new))
     said = f"This repository was in {old}, which has 1 session and is gone"
-    assert moved_folder.line({}) == f"{said}; to copy them here, in a shell in this folder: resume-hooks rehome"
-    asked = moved_folder.answer({})
+    assert rehome.start_line({}) == f"{said}; to copy them here, in a shell in this folder: resume-hooks rehome"
+    asked = rehome.folder_answer({})
     assert asked["ask"].startswith(said)
     assert [word for _, word in asked["choices"]] == ["yes", "no"]
-    assert moved_folder.answer({"args": "no"}) == moved_folder.answer({"args": "what?"}) == {}
+    assert rehome.folder_answer({"args": "no"}) == rehome.folder_answer({"args": "what?"}) == {}
     assert not (config_home.config / "projects" / project_key(str(new))).exists()
-    monkeypatch.setattr(moved_folder, "COPYING", -1.0)
+    monkeypatch.setattr(rehome, "COPYING", -1.0)
     rest = "; for the other 1, in a shell in this folder: resume-hooks rehome"
-    assert moved_folder.answer({"args": "yes"}) == {"text": f"0 sessions copied here; /sessions lists them{rest}"}
-    monkeypatch.setattr(moved_folder, "COPYING", 60.0)
-    assert moved_folder.answer({"args": "yes"}) == {"text": "1 session copied here; /sessions lists them"}
-    assert moved_folder.answer({"args": "yes"}) == {"text": "0 sessions copied here; /sessions lists them"}
+    assert rehome.folder_answer({"args": "yes"}) == {"text": f"0 sessions copied here; /sessions lists them{rest}"}
+    monkeypatch.setattr(rehome, "COPYING", 60.0)
+    assert rehome.folder_answer({"args": "yes"}) == {"text": "1 session copied here; /sessions lists them"}
+    assert rehome.folder_answer({"args": "yes"}) == {"text": "0 sessions copied here; /sessions lists them"}
     assert len(list(config_home.project(str(new)).glob("*.jsonl"))) == 1
     assert not is_left(str(old), config_home.where)
 
@@ -79,7 +79,7 @@ def test_what_is_no_move(config_home: ConfigHome, old: Path, git: Any, monkeypat
     clone = old.parent / "clone"
     shutil.copytree(old, clone)
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(clone))
-    assert moved_folder.line({}) == ""
+    assert rehome.start_line({}) == ""
     (config_home.config / "resume-hooks" / "pending" / "folder-x").write_bytes(b"\xff\0")
     shutil.rmtree(old / ".git")
     assert not is_left(str(old), config_home.where)
@@ -95,7 +95,7 @@ def test_what_is_no_move(config_home: ConfigHome, old: Path, git: Any, monkeypat
     third = fresh.rename(old.parent / "third")
     assert sorted(noted_before(str(third), config_home.where)) == [str(fresh), str(old)]
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(third))
-    assert (moved_folder.line({}), moved_folder.answer({})) == ("", {})
+    assert (rehome.start_line({}), rehome.folder_answer({})) == ("", {})
     with pytest.raises(UsageError, match="Several folders"):
         former_folder(str(third), config_home.where)
 
