@@ -86,7 +86,7 @@ TRIGGERS: Dict[str, Tuple[str, str, str, str, str, str, Tuple[str, ...], str, bo
 
 CHECKS: Dict[str, Tuple[str, str, str]] = {
     "copies": ("moved", "copies:check", "giants"),
-    "team": ("team", "check:team", "clipboard"),
+    "team": ("team", "answers:check", "clipboard"),
     "prompts": ("lost", "strategy:check", "giants"),
 }
 """Checks of doctor: the part, the function, the check before which it stands."""
@@ -215,7 +215,7 @@ ANSWERS: Dict[str, List[Tuple[str, str]]] = {
     "after a session was scrubbed": [("team", "answers:after_scrub")],
     "at a start": [("team", "team_file:unpushed")],
     "in the background after a start": [("team", "answers:after_start")],
-    "after a turn": [("team", "push_hook:main")],
+    "after a turn": [("team", "background:main")],
     "whether the driver is needed": [("team", "team_file:found")],
     "the Agent SDK's store": [("team", "sdk_store:PostgresSessionStore")],
     "what was lost before": [("lost", "strategy:at_first")],

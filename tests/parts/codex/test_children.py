@@ -188,8 +188,8 @@ def test_one_trimmed_item_comes_back_alone(where: Where) -> None:
 def test_a_smart_trim_takes_what_a_model_chose(where: Where) -> None:
     """Shown by its ends, with what was said between; only what it names goes, and comes back by an untrim."""
     from resume_hooks.parts.smart_trim import plan as smart
+    from resume_hooks.parts.smart_trim.ask import parts
     from resume_hooks.parts.smart_trim.offer import CERTAIN, offer, smart_options
-    from resume_hooks.parts.smart_trim.prompt import parts
 
     path = rollouts.write(codex_of(where), [rollouts.meta(), *rollouts.work(3, BIG, asks=True), *rollouts.LATER])
     scanned = agents.scanned(thread(where), where)

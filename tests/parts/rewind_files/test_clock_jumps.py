@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from resume_hooks.parts.rewind_files import backup, writing
+from resume_hooks.parts.rewind_files import writing
 from tests.builders import ConfigHome
 from tests.parts.rewind_files.project import SESSION as OWN
 from tests.parts.rewind_files.project import Project
@@ -23,7 +23,7 @@ def test_undo_means_the_run_that_was_last(tmp_path: Path, config_home: ConfigHom
         project.put("a", f"new {len(names)}")
         decided = project.plan(project.simple({"a": project.keep("a", "old")}))
         names.append(os.path.basename(writing.write(decided, project.home.where)))
-        found = backup.plan_undo(OWN, project.home.where)
+        found = writing.plan_undo(OWN, project.home.where)
         names.append(os.path.basename(writing.write(found, project.home.where)))
         assert project.path("a").read_text() == f"new {len(names) - 2}"
     assert names == sorted(names)

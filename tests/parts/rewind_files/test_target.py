@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from resume_hooks.errors import NoFileHistory, UsageError
-from resume_hooks.parts.rewind_files import history, target
-from resume_hooks.parts.rewind_files.target import Aim, Target
+from resume_hooks.parts.rewind_files import files_at_prompt, history
+from resume_hooks.parts.rewind_files.files_at_prompt import Aim, Target
 from tests.builders import assistant, user
 from tests.parts.rewind_files.project import SESSION, Project, backup, edited, prompt_id, snapshot, turns
 
@@ -31,20 +31,20 @@ UUID = prompt_id(1)
 )
 def test_what_is_typed(typed: str, meant: Target) -> None:
     """A number is a turn; a colon stands between a session and a record."""
-    assert target.parse(typed) == meant
+    assert files_at_prompt.parse(typed) == meant
 
 
 @pytest.mark.parametrize("typed", ["", "0", "-3", "12-14", "abc", "abcd:", "abcd:x", ":3", "١٢", "turn", "9" * 30])
 def test_what_names_no_message(typed: str) -> None:
     """It is refused with the forms that there are."""
     with pytest.raises(UsageError):
-        target.parse(typed)
+        files_at_prompt.parse(typed)
 
 
 def aim(project: Project, records: Sequence[object], to: str) -> Aim:
     """The aim at a message of a session."""
     found = history.read(project.session(records))  # type: ignore[arg-type]
-    return target.aim(found, target.parse(to))
+    return files_at_prompt.aim(found, files_at_prompt.parse(to))
 
 
 def three() -> list[object]:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from resume_hooks import clock
 from resume_hooks.errors import Interrupted, NoFileHistory, WriteFailed
-from resume_hooks.parts.rewind_files import backup, writing
+from resume_hooks.parts.rewind_files import writing
 from resume_hooks.parts.rewind_files.plan import FilesPlan
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
@@ -52,10 +52,10 @@ def test_all_is_put_back_and_taken_back(project: Project) -> None:
     before = project.tree()
     writing.write(decided, project.home.where)
     assert contents(project) == as_old()
-    writing.write(backup.plan_undo(SESSION, project.home.where), project.home.where)
+    writing.write(writing.plan_undo(SESSION, project.home.where), project.home.where)
     assert project.tree() == before
     assert not project.path("sub/deep").exists()
-    writing.write(backup.plan_undo(SESSION, project.home.where), project.home.where)
+    writing.write(writing.plan_undo(SESSION, project.home.where), project.home.where)
     assert contents(project) == as_old()
 
 
@@ -77,7 +77,7 @@ def test_a_run_of_the_same_instant_gets_another_name(project: Project, monkeypat
     project.put("a", "newer\n")
     again = writing.write(_planned_again(project), project.home.where)
     assert manifest_of(kept) != manifest_of(again)
-    writing.write(backup.plan_undo(SESSION, project.home.where), project.home.where)
+    writing.write(writing.plan_undo(SESSION, project.home.where), project.home.where)
     assert contents(project) == as_old() | {"a": b"newer\n"}
 
 
@@ -92,7 +92,7 @@ def _file(project: Project) -> str:
 def test_nothing_to_undo(project: Project) -> None:
     """One sentence."""
     with pytest.raises(NoFileHistory, match="nothing to undo"):
-        backup.plan_undo(SESSION, project.home.where)
+        writing.plan_undo(SESSION, project.home.where)
 
 
 def test_an_undo_never_means_an_older_run(project: Project) -> None:
@@ -101,7 +101,7 @@ def test_an_undo_never_means_an_older_run(project: Project) -> None:
     project.put("a", "a day's work\n")
     kept = writing.write(_planned_again(project), project.home.where)
     project.put("a", "a day's work\n")
-    undo = backup.plan_undo(SESSION, project.home.where)
+    undo = writing.plan_undo(SESSION, project.home.where)
     assert (undo.wanted, undo.takes_back) == ((), manifest_of(kept)["time"])
 
 
@@ -110,7 +110,7 @@ def test_a_run_without_a_manifest_touched_nothing(project: Project) -> None:
     kept = writing.write(planned(project), project.home.where)
     (Path(kept).parent / "9999").mkdir()
     (Path(kept).parent / "9999" / "manifest.json.new").write_text("{")
-    assert len(backup.plan_undo(SESSION, project.home.where).wanted) == 4
+    assert len(writing.plan_undo(SESSION, project.home.where).wanted) == 4
 
 
 def test_a_long_manifest_is_read(project: Project) -> None:
@@ -118,14 +118,14 @@ def test_a_long_manifest_is_read(project: Project) -> None:
     kept = writing.write(planned(project), project.home.where)
     with (Path(kept) / "manifest.json").open("a") as stream:
         stream.write(" " * 2 * 1024 * 1024)
-    assert len(backup.plan_undo(SESSION, project.home.where).wanted) == 4
+    assert len(writing.plan_undo(SESSION, project.home.where).wanted) == 4
 
 
 def test_an_undo_marks_what_was_changed_by_hand_since(project: Project) -> None:
     """It would be overwritten; it is kept all the same."""
     writing.write(planned(project), project.home.where)
     project.put("a", "by hand\n")
-    undo = backup.plan_undo(SESSION, project.home.where)
+    undo = writing.plan_undo(SESSION, project.home.where)
     assert {change.place.path: change.changed_since for change in undo.wanted} == {
         "a": True, "b": False, "sub/c": False, "sub/deep/d": False,
     }  # fmt: skip
@@ -141,7 +141,7 @@ def test_a_damaged_manifest_ends_it(project: Project, damage: bytes) -> None:
     kept = writing.write(_planned_again(project), project.home.where)
     (Path(kept) / "manifest.json").write_bytes(damage)
     with pytest.raises(NoFileHistory, match="can't be read"):
-        backup.plan_undo(SESSION, project.home.where)
+        writing.plan_undo(SESSION, project.home.where)
 
 
 def changed(project: Project) -> None:
@@ -186,7 +186,7 @@ def test_what_changed_since_it_was_looked_at_is_left(project: Project, act: Call
     with pytest.raises(WriteFailed):
         writing.write(decided, project.home.where)
     assert project.tree() == before
-    assert os.listdir(backup.folder_of(SESSION, project.home.where)) == []
+    assert os.listdir(writing.folder_of(SESSION, project.home.where)) == []
     if act is swapped:
         assert (project.folder.parent / "outside" / "c").read_text() == NEW["sub/c"]
 
@@ -217,7 +217,7 @@ def test_an_interruption_lets_the_file_at_hand_be_finished(project: Project, mon
             writing.write(decided, project.home.where)
     assert "--undo" in caught.value.remedy
     assert contents(project)["a"] == b"old a\n"
-    writing.write(backup.plan_undo(SESSION, project.home.where), project.home.where)
+    writing.write(writing.plan_undo(SESSION, project.home.where), project.home.where)
     assert project.tree() == before
 
 
@@ -229,7 +229,7 @@ def test_an_interruption_before_the_first_file(project: Project, monkeypatch: py
     with pytest.raises(Interrupted, match="0 of 4 files"):
         writing.write(decided, project.home.where)
     assert project.tree() == before
-    assert os.listdir(backup.folder_of(SESSION, project.home.where)) == []
+    assert os.listdir(writing.folder_of(SESSION, project.home.where)) == []
 
 
 def test_each_folder_is_swept_once(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,7 +272,7 @@ def test_a_folder_swapped_for_a_link_in_between_leads_nowhere(
     """Between the copies and the first write, the worst moment: nothing outside is touched."""
     decided = planned(project)
     outside = project.folder.parent / "outside"
-    keep = backup.back_up
+    keep = writing.back_up
 
     def keep_and_swap(*arguments: Any) -> str:
         kept = keep(*arguments)
@@ -338,7 +338,7 @@ def _recover(environ: dict[str, str]) -> None:
     """Undo what was done, as another process than the one that was killed."""
     with pytest.MonkeyPatch.context() as patch, contextlib.suppress(NoFileHistory):
         patch.setattr(state_file, "process_runs", lambda _: False)
-        undo = backup.plan_undo(SESSION, Where(environ))
+        undo = writing.plan_undo(SESSION, Where(environ))
         assert not undo.left
         if undo.wanted:
             writing.write(undo, Where(environ))
@@ -374,5 +374,5 @@ def test_there_and_back_is_where_it_began(tmp_path_factory: pytest.TempPathFacto
         writing.write(decided, Where(environ))
     assert contents(project) == {name: old for name, (old, _new, _mode) in tracked.items() if old is not None}
     if decided.wanted:
-        writing.write(backup.plan_undo(SESSION, Where(environ)), Where(environ))
+        writing.write(writing.plan_undo(SESSION, Where(environ)), Where(environ))
     assert project.tree() == before

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from resume_hooks.parts.smart_trim.prompt import ENDING, MAX_CHARACTERS, MAX_PIECES, OUTLINE, parts
+from resume_hooks.parts.smart_trim.ask import ENDING, MAX_CHARACTERS, MAX_PIECES, OUTLINE, parts
 from tests.builders import ConfigHome, boundary, summary
 from tests.derive.trim.sessions import LONG, Chain, written
 from tests.parts.smart_trim.models import SHOWN, offered

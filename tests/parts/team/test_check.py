@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.maintenance.doctor import Finding, diagnose
-from resume_hooks.parts.team import check, team_file
+from resume_hooks.parts.team import answers, team_file
 from resume_hooks.paths import Where
 from tests.builders import ConfigHome
 
@@ -29,7 +29,7 @@ def test_a_team_that_is_sent_nothing(config_home: ConfigHome, tmp_path: Path, mo
     assert (
         found(tmp_path).detail == "work as alice; turns' ends push 1 project, last push never; the server was not asked"
     )
-    monkeypatch.setattr(check, "find_spec", lambda _: None)
+    monkeypatch.setattr(answers, "find_spec", lambda _: None)
     assert "-m pip install" in found(tmp_path).remedy
     monkeypatch.setattr(sys, "prefix", str(config_home.config))
     (config_home.config / "requirements.lock").touch()

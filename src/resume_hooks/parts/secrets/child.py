@@ -19,7 +19,7 @@ from resume_hooks.derive.child.write import FORGETTING, ChildPlan, Sizes
 from resume_hooks.errors import NothingToFork
 from resume_hooks.parts.secrets.cleaner import Cleaner
 from resume_hooks.parts.secrets.locations import OWN, SIDECAR, Location, files_in
-from resume_hooks.parts.secrets.replace import replace
+from resume_hooks.parts.secrets.purge import replace
 from resume_hooks.paths import ENDING, Where
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.session_files import SessionFile

@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from resume_hooks.parts.secrets.contents import BINARY, LINE, Piece, pieces_of_file
 from resume_hooks.parts.secrets.literals import SHORTEST_NAMED, Literals
+from resume_hooks.parts.secrets.locations import BINARY, LINE, Piece, pieces_of_file
 from resume_hooks.redaction.json_lines import find_in_bytes, find_in_line, is_kept, leaves, strings, without
 from resume_hooks.redaction.texts import Secret, suspects
 from resume_hooks.transcripts import records

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from resume_hooks.errors import ResumeHooksError, WriteFailed
 from resume_hooks.parts.secrets.cleaner import Cleaned, Cleaner, RemovedSecret
-from resume_hooks.parts.secrets.contents import archived_at, is_lines, pieces_of_kept
 from resume_hooks.parts.secrets.literals import NAMED, Literals, is_telling, is_token, lines_of
 from resume_hooks.parts.secrets.locations import (
     CHILD,
@@ -31,12 +30,15 @@ from resume_hooks.parts.secrets.locations import (
     TRANSCRIPT,
     TRASHED,
     Location,
+    archived_at,
     client_files,
     documents_of,
     family,
     files_in,
     inventory,
+    is_lines,
     notes_of,
+    pieces_of_kept,
 )
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME

@@ -11,9 +11,9 @@ from resume_hooks.cli.options import located
 from resume_hooks.cli.output import say, table
 from resume_hooks.cli.with_fields import With
 from resume_hooks.errors import CantRestore, UsageError
-from resume_hooks.parts.rewind_files import backup, files_at_prompt, history, target, writing
+from resume_hooks.parts.rewind_files import files_at_prompt, history, writing
+from resume_hooks.parts.rewind_files.files_at_prompt import FORMS, Aim, told
 from resume_hooks.parts.rewind_files.plan import Change, FilesPlan
-from resume_hooks.parts.rewind_files.target import FORMS, Aim, told
 from resume_hooks.parts.rewind_files.verbs import RewindFilesOptions
 from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.locate import SessionFile
@@ -57,14 +57,14 @@ def _asked(options: RewindFilesOptions) -> _Asked:
     where, locator = options.where, options.locator
     if options.to is None:
         session = located(locator, where)
-        return _Asked(session, None, backup.plan_undo(session.session_id, where), why_open(session, where))
-    wanted = target.parse(options.to)
+        return _Asked(session, None, writing.plan_undo(session.session_id, where), why_open(session, where))
+    wanted = files_at_prompt.parse(options.to)
     session = located(locator if locator is not None else wanted.session, where)
     if wanted.session is not None and located(wanted.session, where).session_id != session.session_id:
         raise UsageError("SESSION and --to name two sessions", "Leave SESSION out.")
     require_own(session, where)
     read = history.read(session)
-    aimed = target.aim(read, wanted)
+    aimed = files_at_prompt.aim(read, wanted)
     return _Asked(session, aimed, files_at_prompt.plan(read, aimed, where), why_open(session, where))
 
 

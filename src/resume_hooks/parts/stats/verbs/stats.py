@@ -13,12 +13,20 @@ from resume_hooks.cli.output import columns
 from resume_hooks.cli.progress import at_work
 from resume_hooks.cli.with_fields import With
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.parts.stats import state_sizes
 from resume_hooks.parts.stats.cache import TranscriptCounts, gather
 from resume_hooks.parts.stats.count import Request, requests
-from resume_hooks.parts.stats.state_sizes import FolderSize
 from resume_hooks.parts.stats.threshold import ASSUMED, Price, prices
-from resume_hooks.parts.stats.totals import HIGH, Figures, Hook, Month, Saving, Stretch, figures
+from resume_hooks.parts.stats.totals import (
+    HIGH,
+    Figures,
+    FolderSize,
+    Hook,
+    Month,
+    Saving,
+    Stretch,
+    figures,
+    state_sizes,
+)
 from resume_hooks.parts.stats.verbs import StatsOptions
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import ALL
@@ -47,7 +55,7 @@ def stats(options: StatsOptions) -> None:
         if options.agent in {ALL, one.program} and (project is None or project.holds(one.counts.folders, one.folder))
     ]
     found = figures(wanted, day)
-    state = state_sizes.parts(options.where)
+    state = state_sizes(options.where)
     priced = prices(_requests(wanted), day) if options.threshold else []
     data = {
         "scope": "all" if options.everywhere else folder,
