@@ -1,4 +1,4 @@
-"""What the counts of many transcripts come to: by month, by kind of child, by hook, by stretch; and our folder's size."""
+"""What the counts of many transcripts come to: by month, by kind of child, by hook; and how large our folder is."""
 
 from __future__ import annotations
 
