@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -128,7 +128,11 @@ class CodexThread:
 
     def values(self, pieces: Iterable[Piece]) -> Iterator[Any]:
         """The contents in its items."""
-        return (_value(self.items[piece.number].payload, piece.address) for piece in pieces)
+        for piece in pieces:
+            found: Any = self.items[piece.number].payload
+            for step in piece.address:
+                found = of_items.arguments(found) if step == "arguments" else found[step]
+            yield found
 
     def said(self) -> Iterator[Words]:
         """Prompts, answers and the summary of a compaction."""
@@ -142,35 +146,18 @@ class CodexThread:
         chosen: defaultdict[int, list[Choice]] = defaultdict(list)
         for choice in decision.choices:
             chosen[choice.piece.number].append(choice)
-        edited = {
-            place: {
-                **self.told[place],
-                "payload": _edited(self.items[place].payload, choices),
-                **decision.origins.of(place).marks(0),
-            }
-            for place, choices in chosen.items()
-        }
+        edited = {}
+        for place, choices in chosen.items():
+            payload = self.items[place].payload
+            for choice in choices:
+                payload = _replaced(payload, choice.piece.address, choice)
+            edited[place] = {**self.told[place], "payload": payload, **decision.origins.of(place).marks(0)}
         return self.child_body(child, head, edited)
 
     def child_body(self, child: Draft, head: bytes, edited: Mapping[int, Record]) -> RolloutBody:
         """A child that is told its items, with those in their place that were edited."""
         told = [edited.get(place, record) for place, record in enumerate(self.told)]
         return told_body(child, head, self.meta, told, self.surroundings)
-
-
-def _value(payload: Record, address: Address) -> Any:
-    """What stands at a piece's address in an item."""
-    found: Any = payload
-    for step in address:
-        found = of_items.arguments(found) if step == "arguments" else found[step]
-    return found
-
-
-def _edited(payload: Record, choices: Sequence[Choice]) -> Record:
-    """An item in which each chosen piece is its placeholder; the one that is given stays as it is."""
-    for choice in choices:
-        payload = _replaced(payload, choice.piece.address, choice)
-    return payload
 
 
 def _tool_call(item: Record, place: int) -> ToolCall:

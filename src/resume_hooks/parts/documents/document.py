@@ -184,7 +184,6 @@ def _front_matter(decided: RolloverPlan, receipt: Receipt) -> Iterator[str]:
 
 
 def _text(decided: RolloverPlan, receipt: Receipt) -> Iterator[str]:
-    """The document's blocks after the front matter."""
     given, child = decided.contents, decided.draft
     yield f"# {markdown_line(receipt.title)}"
     if step := next_step_of(decided.opening):

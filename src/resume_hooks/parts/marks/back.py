@@ -258,7 +258,6 @@ def _kept(transcript: Transcript, mark: Mark) -> tuple[Sequence[Node], str, list
 
 
 def _cut(parent: ParentScan, child: Draft, head: bytes, closing: Closing, kept: Sequence[Node]) -> ChainRewrite:
-    """The records up to the mark, then the report."""
     part = parent.transcript.ending(kept)
     return chain_rewrite(
         child,
@@ -273,7 +272,6 @@ def _cut(parent: ParentScan, child: Draft, head: bytes, closing: Closing, kept: 
 
 
 def _why_lost(transcript: Transcript, mark: Mark, place: int) -> str:
-    """Why no record up to the mark can be kept."""
     if place:
         return "what was called there has no answer"
     chain = transcript.chain

@@ -167,7 +167,6 @@ def _known(root: str, commits: tuple[str, ...], where: Where, deadline: float) -
 
 
 def _inside(folder: str, paths: Iterable[str]) -> Iterator[str]:
-    """Paths below a folder, relative to it; none that leaves it again."""
     start = folder.rstrip(os.sep) + os.sep
     for path in paths:
         if path.startswith(start) and "\0" not in path:

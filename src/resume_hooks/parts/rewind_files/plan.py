@@ -260,7 +260,6 @@ def _decide(root: ProjectRoot, top: int, wanted: WantedFile) -> Change:
 
 
 def _content(source: StoredContent | None) -> tuple[bytes | None, int]:
-    """A content and its mode; none for no file."""
     return taken(source) if source is not None else (None, 0)
 
 

@@ -150,7 +150,6 @@ class Cleaner:
         return without(raw, _whole(raw, wanted)) if wanted else raw
 
     def _string(self, token: bytes, found: list[RemovedSecret]) -> bytes:
-        """A string of JSON without what is known."""
         try:
             text = json.loads(token.decode("utf-8", "surrogateescape"), strict=False)
         except ValueError:
@@ -160,7 +159,6 @@ class Cleaner:
         return _encoded(cleaned) if taken else token
 
     def _known(self, raw: bytes, found: list[RemovedSecret]) -> bytes:
-        """Text without what is known."""
         if not self._literals.stand_in(raw):
             return raw
         cleaned, taken = self._literals.without(raw.decode("utf-8", "surrogateescape"))

@@ -129,7 +129,6 @@ def _stage(row: Holding) -> tuple[bool, bool]:
 
 
 def _rewritten(row: Holding, found: ScrubFindings, where: Where) -> Holding:
-    """A row after its place was dealt with."""
     cleaner = found.cleaner_of(row.place)
     sweep(os.path.dirname(row.place.path))
     if not os.path.lexists(row.place.path):

@@ -89,7 +89,6 @@ class _Planned(NamedTuple):
 
 
 def _asked(scanned: Trimmable, options: Any) -> _Planned:
-    """Ask the model what may go."""
     model = model_of(options.model, scanned.session, options.where)
     prompt = options.prompt or ""
     offered = offer(scanned, smart_options(options.keep_recent, acting(prompt)), options.where)

@@ -161,7 +161,6 @@ def _hooks(inside: list[TranscriptCounts], since: str) -> list[Hook]:
 
 
 def _summed(tallies: Iterable[Tallies], since: str) -> dict[str, dict[int, int]]:
-    """By name, how often each number came up from a day on."""
     found: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
     for one in tallies:
         for name, by_day in one.items():

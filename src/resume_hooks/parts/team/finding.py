@@ -117,7 +117,6 @@ def asked_of(query: Query) -> list[str]:
 
 
 def _ranked(asked: str, among: Narrowing, until: datetime | None, db: Connection) -> list[_Row]:
-    """The newest turns that fit, as far as the server ranks them."""
     told = (asked, among.since or "-infinity", _RANKED, among.mine, among.project, until or "infinity")
     query = "select * from team.find(%s::tsquery, %s::timestamptz, %s, %s, %s, %s::timestamptz)"
     return [_Row(*row) for row in db.execute(query, told)]

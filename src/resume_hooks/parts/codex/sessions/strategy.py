@@ -55,7 +55,6 @@ class Codex:
         return thread_names(self._home)
 
     def _look(self) -> Rollouts:
-        """Look anew."""
         for seen in ("rollouts", "_names"):
             self.__dict__.pop(seen, None)
         return self.rollouts

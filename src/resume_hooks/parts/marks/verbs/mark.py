@@ -31,7 +31,6 @@ def set_mark(options: MarkOptions) -> None:
 
 
 def _old(session: SessionFile, active: Mark | None, options: MarkOptions) -> None:
-    """Show the active mark, or forget it."""
     cleared = active is not None and options.clear and not options.dry_run
     if cleared:
         state.clear(session.session_id)

@@ -121,7 +121,6 @@ def _status(change: Change, *, written: bool) -> str:
 
 
 def _outcome(asked: _Asked, kept: str, *, seen: bool) -> str:
-    """What was done; if nobody was asked, with the plan before it."""
     decided = asked.decided
     if kept:
         undo = typed(f"rewind-files {decided.session_id} --undo")
@@ -134,7 +133,6 @@ def _outcome(asked: _Asked, kept: str, *, seen: bool) -> str:
 
 
 def _nothing(asked: _Asked) -> str:
-    """Why there is nothing to write."""
     decided = asked.decided
     if decided.left:
         return f"Nothing was written: {counted(len(decided.left), 'file')} can't be put back, and no other differs."
@@ -161,7 +159,6 @@ def _facts(asked: _Asked) -> str:
 
 
 def _line(change: Change) -> str:
-    """One file: what happens to it."""
     path, counts = plain_line(change.place.path), change.difference
     if change.left:
         word = "missing" if change.missing else "refused"

@@ -130,7 +130,6 @@ def _answer(
 
 
 def _facts(found: ScrubFindings) -> str:
-    """What was found, as text."""
     kinds: Counter[str] = Counter()
     for row in found.rows:
         kinds.update(row.kinds if row.place.relation == OWN else ())

@@ -95,7 +95,6 @@ def _checked_path(source: str) -> str:
 
 
 def _text(decided: ImportPlan, made: Receipt, *, known: bool) -> str:
-    """The receipt in words."""
     if known:
         return table(
             [

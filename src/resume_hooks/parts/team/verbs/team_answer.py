@@ -67,7 +67,6 @@ def lineage(options: VerbOptions, here: Callable[[VerbOptions], list[Ancestor]])
 
 
 def _found(options: SearchOptions | core.SearchOptions, *, mine: bool) -> Found:
-    """The team's answer to the words that were asked."""
     from resume_hooks.parts.team import finding  # only who searches waits for it
 
     since = time_of(options.since).isoformat() if options.since else None

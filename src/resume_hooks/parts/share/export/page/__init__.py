@@ -223,7 +223,6 @@ def _edits(call: CallPart) -> list[tuple[str, str]]:
 
 
 def _summary(call: CallPart) -> Html:
-    """The line of a call."""
     counts = [changed(old, new) for old, new in _edits(call)]
     gone, come = sum(count[0] for count in counts), sum(count[1] for count in counts)
     badges = (
@@ -247,7 +246,6 @@ def _is_open(call: CallPart) -> bool:
 
 
 def _given(call: CallPart) -> Html:
-    """What went into a call."""
     if tasks := call.tasks:
         rows = (element("li", words, class_=status if status in {"completed", "in_progress"} else "pending")
                 for status, words in tasks)  # fmt: skip
@@ -275,7 +273,6 @@ def _inputs(call: CallPart) -> Iterator[Html]:
 
 
 def _answer(call: CallPart) -> Html:
-    """What came back."""
     if call.answer is None:
         return Html("")
     parts = []
@@ -301,6 +298,5 @@ def _agent(agent: AgentPart) -> Iterator[str]:
 
 @cache
 def _own(name: str) -> Html:
-    """A file of ours that stands in the page."""
     with open(os.path.join(os.path.dirname(__file__), name), encoding="utf-8") as stream:
         return Html(stream.read())
