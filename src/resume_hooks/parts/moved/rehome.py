@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple
 
@@ -57,11 +57,13 @@ def former_folder(new: str, where: Where, limit: float = float("inf")) -> str:
     in seconds.
     """
     until = time.monotonic() + limit
-    gone = takewhile(lambda _: time.monotonic() < until, _gone(where))
     beside = removed_worktrees(new, where)  # what was worked on beside it never was it
-    found = noted_before(new, where) or [
-        old for old in gone if canonical(old) not in beside and _became(old, new, where)
-    ]
+    found = noted_before(new, where)
+    if not found:
+        firsts = find_moved_repo.first_of_projects(session.path for session in all_sessions(where))
+        homes = (home_folder(ends, where) for ends in takewhile(lambda _: time.monotonic() < until, firsts))
+        gone = (home for home in homes if os.path.isabs(home) and not os.path.isdir(home))
+        found = [old for old in gone if canonical(old) not in beside and _became(old, new, where)]
     if len(found) == 1:
         return found[0]
     if not found:
@@ -133,14 +135,6 @@ def _with_sessions(folders: Iterable[str], where: Where) -> list[str]:
     """The folders that have sessions, the one with the newest first."""
     dated = [(found[0].mtime, folder) for folder in folders if (found := spoken_sessions(folder, where))]
     return [folder for _, folder in sorted(dated, reverse=True)]
-
-
-def _gone(where: Where) -> Iterator[str]:
-    """The folders that sessions are at home in and that are not there any more."""
-    for ends in find_moved_repo.first_of_projects(session.path for session in all_sessions(where)):
-        folder = home_folder(ends, where)
-        if os.path.isabs(folder) and not os.path.isdir(folder):
-            yield folder
 
 
 def _became(old: str, new: str, where: Where) -> bool:

@@ -9,6 +9,7 @@ the session's own id alone. A child got its own at birth; in its parent's folder
 from __future__ import annotations
 
 import bisect
+import contextlib
 import os
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -186,8 +187,11 @@ def _home(session: SessionFile, where: Where) -> str:
     """
     glance = HeadTail(session.path)
     home, kept = home_folder(glance, where), os.path.dirname(session.path)
-    if os.path.isabs(home) and (is_keyed(home, os.path.basename(kept)) or (glance.cwd and _is_here(home))):
-        return home
+    with contextlib.suppress(OSError, ValueError):
+        if os.path.isabs(home) and (
+            is_keyed(home, os.path.basename(kept)) or (glance.cwd and os.path.samefile(home, os.curdir))
+        ):
+            return home
     if not os.path.isabs(glance.cwd):
         raise CantRestore(
             f"{session.session_id} does not say which folder it belongs to", "No file of it can be put back."
@@ -198,13 +202,6 @@ def _home(session: SessionFile, where: Where) -> str:
         "Run the command in the folder that its files are in, not in one below it; if the project moved, make a "
         f"session that is at home there: resume-hooks fork {session.session_id} --home FOLDER.",
     )
-
-
-def _is_here(folder: str) -> bool:
-    try:
-        return os.path.samefile(folder, os.curdir)
-    except (OSError, ValueError):
-        return False
 
 
 def _wanted(history: FileHistory, aimed: Aim, root: ProjectRoot, folder: StoredContent) -> Iterator[WantedFile]:

@@ -121,13 +121,20 @@ class _Gathered:
         """Take in one record."""
         kind = string(record, "type")
         if kind == USER and node is not None:
-            self._take_edit(record, line.number)
+            said = record.get("toolUseResult")
+            if isinstance(said, dict) and "structuredPatch" in said and (path := string(said, "filePath")):
+                self.edits[path] = Edit(line.number, _digest_after(said))
+                self.edited.append(line.number)
             if not node.results and not node.prompt:
                 self._words[line.number] = one_line(plain_line(first_words(record)), 80)
         elif kind == SNAPSHOT:
             self._take_snapshot(record, line.number)
         elif kind == DELTA:
-            self._take_delta(record, line.number)
+            message, path = string(record, "snapshotMessageId"), string(record, "trackingPath")
+            backup = _backup(record.get("backup"))
+            if message and path and backup:
+                self._count({path: backup})
+                self._deltas.append((line.number, message, path, backup))
 
     def words(self, node: Node) -> str:
         """How a user's message that opens no turn begins."""
@@ -160,25 +167,12 @@ class _Gathered:
         self._count(found)
         self._snapshots[message] = number, found
 
-    def _take_delta(self, record: Record, number: int) -> None:
-        message, path = string(record, "snapshotMessageId"), string(record, "trackingPath")
-        backup = _backup(record.get("backup"))
-        if message and path and backup:
-            self._count({path: backup})
-            self._deltas.append((number, message, path, backup))
-
     def _count(self, found: Mapping[str, Backup]) -> None:
         self._paths.update(found)
         if len(self._paths) > MAX_PATHS:
             raise NoFileHistory(
                 f"The session tracks more than {MAX_PATHS:,} files", "No client writes that: run resume-hooks fsck."
             )
-
-    def _take_edit(self, record: Record, number: int) -> None:
-        said = record.get("toolUseResult")
-        if isinstance(said, dict) and "structuredPatch" in said and (path := string(said, "filePath")):
-            self.edits[path] = Edit(number, _digest_after(said))
-            self.edited.append(number)
 
 
 def _backup(value: Any) -> Backup | None:

@@ -59,10 +59,11 @@ def back_up(decided: FilesPlan, top: int, where: Where) -> str:
         private_folder(parent, where)
         folder = _made(parent, now.replace(":", "-"))
         rows = [_kept(decided.root, top, change, folder, number) for number, change in enumerate(decided.wanted)]
-        manifest = os.path.join(folder, MANIFEST)
-        state_file.replace(
-            manifest, json.dumps({"time": now, **_manifest(decided, top, rows)}, indent=1).encode(), where
-        )
+        new = [change.place.parts[:-1] for change in decided.wanted if change.action == "create"]
+        made = dict.fromkeys("/".join(parts) for within in new for parts in safe_tree.missing(top, within))
+        told = {"time": now, "version": VERSION, "session_id": decided.session_id, "root": decided.root.real}
+        note = json.dumps({**told, "folders": list(made), "files": rows}, indent=1)
+        state_file.replace(os.path.join(folder, MANIFEST), note.encode(), where)
         sync_folder(parent)
         whole = True
     except OSError as error:
@@ -139,17 +140,6 @@ def _kept(root: ProjectRoot, top: int, change: Change, folder: str, number: int)
     return {"path": change.place.path, "before": _row(change.before, name), "after": _row(change.after, None)}
 
 
-def _manifest(decided: FilesPlan, top: int, rows: list[Record]) -> Record:
-    made = {
-        "/".join(parts): None
-        for change in decided.wanted
-        if change.action == "create"
-        for parts in safe_tree.missing(top, change.place.parts[:-1])
-    }
-    root = decided.root.real
-    return {"version": VERSION, "session_id": decided.session_id, "root": root, "folders": list(made), "files": rows}
-
-
 def _row(version: Version | None, name: str | None) -> Record | None:
     if version is None:
         return None
@@ -202,7 +192,10 @@ def _write(decided: FilesPlan, top: int, where: Where) -> str:
         except (OSError, WriteFailed) as error:
             raise WriteFailed(*_how_far(decided, kept, done, plan.reason(error))) from error
     for folder in sorted(decided.folders, key=len, reverse=True):
-        _remove_folder(decided, top, folder)
+        place = decided.root.place(folder)
+        if place.parts:  # it was made for a file that is gone again; it goes if nothing else is in it
+            with contextlib.suppress(OSError, WriteFailed), safe_tree.folder(top, place.parts[:-1]) as within:
+                os.rmdir(place.parts[-1], dir_fd=within)
     return kept
 
 
@@ -231,11 +224,3 @@ def _how_far(decided: FilesPlan, kept: str, done: int, why: str) -> tuple[str, s
         f"{done:,} of {len(decided.wanted):,} files were put back, then: {why}",
         undo if done else "No file was changed. Run the command again.",
     )
-
-
-def _remove_folder(decided: FilesPlan, top: int, folder: str) -> None:
-    """Remove a folder that was made for a file that is gone again, if nothing else is in it."""
-    place = decided.root.place(folder)
-    if place.parts:
-        with contextlib.suppress(OSError, WriteFailed), safe_tree.folder(top, place.parts[:-1]) as within:
-            os.rmdir(place.parts[-1], dir_fd=within)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import click
@@ -44,7 +44,9 @@ def rewind_files(options: RewindFilesOptions) -> int:
         say("\n".join([_shown(asked), *(f"note: {note}" for note in notes)]))
     if not options.dry_run:
         _require_complete(decided, partial=options.partial)
-    agreed = bool(decided.wanted) and options.agreed(_question(decided), asks=asks)
+    gone = sum(change.action == "delete" for change in decided.wanted)
+    files = f"{counted(len(decided.wanted), 'file')} back{f' ({gone:,} of them deleted)' if gone else ''}"
+    agreed = bool(decided.wanted) and options.agreed(f"Put {files}?", asks=asks)
     kept = writing.write(decided, options.where) if agreed else ""
     options.emit(_data(asked, kept), lambda: _outcome(asked, kept, seen=asks), () if asks else notes)
     return int(bool(decided.left) and not options.dry_run)
@@ -83,11 +85,6 @@ def _require_complete(decided: FilesPlan, *, partial: bool) -> None:
     raise CantRestore(f"{counted(len(left), 'file')} can't be put back: {named}{more}", f"Nothing was written. {rest}")
 
 
-def _question(decided: FilesPlan) -> str:
-    gone = sum(change.action == "delete" for change in decided.wanted)
-    return f"Put {counted(len(decided.wanted), 'file')} back{f' ({gone:,} of them deleted)' if gone else ''}?"
-
-
 def _warnings(asked: _Asked) -> list[str]:
     found = []
     if asked.aimed and not asked.aimed.exact:
@@ -124,7 +121,7 @@ def _outcome(asked: _Asked, kept: str, *, seen: bool) -> str:
     decided = asked.decided
     if kept:
         undo = typed(f"rewind-files {decided.session_id} --undo")
-        done = table([("put back", _files(decided.wanted)), ("copies", kept), ("take it back", undo)])
+        done = table([("put back", counted(len(decided.wanted), "file")), ("copies", kept), ("take it back", undo)])
     else:
         done = "Nothing was written." if decided.wanted else _nothing(asked)
     if seen:
@@ -187,7 +184,3 @@ def _differences(decided: FilesPlan) -> Iterator[str]:
         if hidden:
             yield f"... and {hidden:,} more lines"
         left -= len(counts.lines)
-
-
-def _files(changes: Sequence[Change]) -> str:
-    return counted(len(changes), "file")
