@@ -156,7 +156,12 @@ class Cleaner:
             return self._known(token, found)
         cleaned, taken = self._literals.without(text)
         found += map(RemovedSecret, taken)
-        return _encoded(cleaned) if taken else token
+        if not taken:
+            return token
+        try:
+            return json.dumps(cleaned, ensure_ascii=False).encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:  # a lone surrogate, which stays the escape that it was
+            return json.dumps(cleaned).encode()
 
     def _known(self, raw: bytes, found: list[RemovedSecret]) -> bytes:
         if not self._literals.stand_in(raw):
@@ -216,10 +221,3 @@ def _values(raw: bytes) -> tuple[str, ...]:
         except ValueError:
             break
     return tuple(texts)
-
-
-def _encoded(text: str) -> bytes:
-    try:
-        return json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # a lone surrogate, which stays the escape that it was
-        return json.dumps(text).encode()

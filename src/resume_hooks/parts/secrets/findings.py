@@ -56,6 +56,9 @@ SETTINGS = (".claude.json", ".credentials.json", "settings.json", "settings.loca
 """How the names of the client's files begin in which a secret may stand because somebody put it there to be used."""
 
 
+STUCK = "It stands in what is no text, an image, or what names a record: nothing was changed there."
+
+
 class LocationContents(NamedTuple):
     """What a place holds; ``stuck`` where some of it stands in what can't be changed: no text, an image, an id."""
 
@@ -234,7 +237,12 @@ def _holding(place: Location, found: ScrubFindings, where: Where, clients: Clien
     try:
         held = look(place, found.cleaner_of(place), where)
     except (OSError, ResumeHooksError) as error:
-        return _unreadable(place, error, wanted) if os.path.lexists(place.path) else None
+        if not os.path.lexists(place.path):
+            return None
+        why = error.strerror or str(error) if isinstance(error, OSError) else f"{error.message}. {error.remedy}"
+        outside = _why_outside(place, wanted._replace(others=True))  # another's counts only if that is known
+        said = f"It could not be looked at: {why.rstrip('.')}. {outside}".strip()
+        return Holding(place, {}, OUTSIDE if outside else LEFT, said)
     if not held.found and not held.stuck and place.kind != INDEXED:
         found.clean[place] = state
         return None
@@ -250,17 +258,6 @@ def _holding(place: Location, found: ScrubFindings, where: Where, clients: Clien
                 return Holding(place, kinds, LEFT, why)
     stuck = held.stuck and not held.found
     return Holding(place, kinds, LEFT if stuck else HELD, STUCK if stuck else "")
-
-
-def _unreadable(place: Location, error: OSError | ResumeHooksError, wanted: ScrubReach) -> Holding:
-    """A place that can't be read; whether it is another session's counts only if that is known."""
-    why = error.strerror or str(error) if isinstance(error, OSError) else f"{error.message}. {error.remedy}"
-    outside = _why_outside(place, wanted._replace(others=True))
-    said = f"It could not be looked at: {why.rstrip('.')}. {outside}".strip()
-    return Holding(place, {}, OUTSIDE if outside else LEFT, said)
-
-
-STUCK = "It stands in what is no text, an image, or what names a record: nothing was changed there."
 
 
 def _why_outside(place: Location, wanted: ScrubReach) -> str:

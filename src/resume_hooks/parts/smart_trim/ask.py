@@ -58,9 +58,14 @@ def parts(offer: Offer) -> list[PromptPart]:
     """The parts in which the offer is shown; none if nothing is offered."""
     scanned = offer.scanned
     messages = list(_messages(offer))
-    opening = "\n".join(
-        [_outline(scanned, messages), _ending(scanned), "", "PIECES, in order, with what was said between:"]
+    rows = [_line(row) for row in messages if row.who != ASSISTANT]
+    outline = fit_ends(
+        f"OUTLINE of the conversation, {counted(scanned.context.tokens, 'token')}, in the user's words:",
+        rows,
+        OUTLINE,
+        lambda first, last: f"... {last - first + 1} turns are left out",
     )
+    opening = "\n".join([outline, _ending(scanned), "", "PIECES, in order, with what was said between:"])
     done: list[PromptPart] = []
     blocks: list[str] = []
     numbers: list[int] = []
@@ -81,26 +86,15 @@ def _messages(offer: Offer) -> Iterator[_Message]:
             yield _Message(said.place, offer.material.turn(said.place), said.who, words)
 
 
-def _outline(scanned: Trimmable, messages: Sequence[_Message]) -> str:
-    prompts = [row for row in messages if row.who != ASSISTANT]
-    opening = f"OUTLINE of the conversation, {counted(scanned.context.tokens, 'token')}, in the user's words:"
-    rows = [_line(row) for row in prompts]
-    return fit_ends(opening, rows, OUTLINE, lambda first, last: f"... {last - first + 1} turns are left out")
-
-
 def _ending(scanned: Trimmable) -> str:
     """The last prompt and the last answer at greater length: what the work is about now."""
     last: dict[str, str] = {}
     for said in scanned.said():
         if said.who == USER or (said.who == ASSISTANT and said.text.strip()):
-            last[said.who] = _ends(said.text)
+            text = said.text
+            last[said.who] = text if len(text) <= ENDING else f"{text[: ENDING // 2]}\n...\n{text[-ENDING // 2 :]}"
     told = [line for who in (USER, ASSISTANT) if who in last for line in (who, indent_text(plain(last[who])))]
     return "\n".join(["", "HOW IT ENDS (this stays as it is):", *told])
-
-
-def _ends(text: str) -> str:
-    """The two ends of a long text."""
-    return text if len(text) <= ENDING else f"{text[: ENDING // 2]}\n...\n{text[-ENDING // 2 :]}"
 
 
 def _blocks(offer: Offer, messages: Sequence[_Message]) -> Iterator[str]:
@@ -192,16 +186,12 @@ def ask(model: Model, offer: Offer, instructions: str, limit: float, progress: P
             unknown += len(answer.choices) - len(known)
             twice += len(known) - len(first)
     except HeadlessFailed as error:
-        message = f"The model chose nothing: {error.message}{_paid(calls.spent)}"
+        cost = calls.spent.cost_usd or 0.0
+        paid = f" ({cost:.4f} USD were spent)" if cost >= LEAST_COST else ""
+        message = f"The model chose nothing: {error.message}{paid}"
         without = WITHOUT.format(session=offer.scanned.session.session_id)
         raise HeadlessFailed(message, f"{error.remedy} {without}".strip(), calls.spent.cost_usd) from error
     return ModelVerdicts(tuple(verdicts), unknown, twice, calls.spent)
-
-
-def _paid(spent: Spent) -> str:
-    """What was spent for nothing."""
-    cost = spent.cost_usd or 0.0
-    return f" ({cost:.4f} USD were spent)" if cost >= LEAST_COST else ""
 
 
 def task(instructions: str) -> str:
