@@ -75,14 +75,6 @@ def not_taken(team: Team, where: Where) -> list[str]:
     return [f"{counted(count, 'session')} of {label} stayed here; {fork}" for label, count in counts.items() if count]
 
 
-def due_in(where: Where) -> float:
-    """Seconds until turns' ends push again; 0 where they do now, or a server that was away is not tried yet."""
-    with contextlib.suppress(OSError):
-        past = time.time() - os.stat(os.path.join(folder(where), PUSHES)).st_mtime
-        return PAUSE - past if 0 <= past < PAUSE else 0.0
-    return 0.0
-
-
 def push_behind(where: Where, is_over: Callable[[], bool], only: str = "", *, pause: int = PAUSE) -> None:
     """Push what is behind, or of it the session ``only``; what fails is remembered.
 
@@ -173,8 +165,12 @@ def main() -> None:
             push_behind(where, lambda: time.monotonic() > until, str(session_id), pause=-AWAY)
         return
     waiting = os.path.join(team_file.folder(where), "waiting", str(session_id))
+    pause = 0.0  # a server that was away is not tried yet
+    with contextlib.suppress(OSError):
+        past = time.time() - os.stat(os.path.join(folder(where), PUSHES)).st_mtime
+        pause = PAUSE - past if 0 <= past < PAUSE else 0.0
     with contextlib.suppress(SessionOpen):  # another turn's end waits already, and sends this one's, too
-        if pause := due_in(where):
+        if pause:
             with locked_folder(waiting, where, "Another turn's end waits", "Could not wait in"):
                 time.sleep(pause)
         push_behind(where, lambda: time.monotonic() > until, str(session_id))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,8 +13,8 @@ from resume_hooks.cli.output import columns
 from resume_hooks.cli.progress import at_work
 from resume_hooks.cli.with_fields import With
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.parts.stats.cache import TranscriptCounts, gather
-from resume_hooks.parts.stats.count import Request, requests
+from resume_hooks.parts.stats.cache import gather
+from resume_hooks.parts.stats.count import requests
 from resume_hooks.parts.stats.threshold import ASSUMED, Price, prices
 from resume_hooks.parts.stats.totals import (
     HIGH,
@@ -56,7 +56,14 @@ def stats(options: StatsOptions) -> None:
     ]
     found = figures(wanted, day)
     state = state_sizes(options.where)
-    priced = prices(_requests(wanted), day) if options.threshold else []
+    priced: list[Price] = []
+    if options.threshold:
+        held = []
+        for one in wanted:
+            if one.there and not one.agent and one.program == NAME:
+                with contextlib.suppress(SessionNotFound):
+                    held.append(requests(one.path))
+        priced = prices(held, day)
     data = {
         "scope": "all" if options.everywhere else folder,
         "since": day,
@@ -71,14 +78,6 @@ def stats(options: StatsOptions) -> None:
         "assumed": ASSUMED if priced else "",
     }
     options.emit(data, lambda: _priced(priced, _heading(data)) if priced else _text(found, state, _heading(data)))
-
-
-def _requests(found: Iterable[TranscriptCounts]) -> Iterator[list[Request]]:
-    """Those of each session that is there."""
-    for one in found:
-        if one.there and not one.agent and one.program == NAME:
-            with contextlib.suppress(SessionNotFound):
-                yield requests(one.path)
 
 
 def _priced(rows: Sequence[Price], heading: str) -> str:
@@ -110,8 +109,9 @@ def _heading(data: dict[str, Any]) -> str:
 
 def _text(found: Figures, state: Sequence[FolderSize], heading: str) -> str:
     tables = [_months(found.months), _savings(found.savings), _stretches(found.stretches), _hooks(found.hooks)]
-    parts = [heading, *tables, _state(state)]
-    return "\n\n".join(part for part in parts if part)
+    sizes = ", ".join(f"{plain_line(part.name)} {size_text(part.size)}" for part in state[:SHOWN_PARTS] if part.size)
+    ours = f"Our folder: {size_text(sum(part.size for part in state))}{f' ({sizes})' if sizes else ''}"
+    return "\n\n".join(part for part in (heading, *tables, ours if state else "") if part)
 
 
 def _months(rows: Sequence[Month]) -> str:
@@ -158,10 +158,3 @@ def _hooks(rows: Sequence[Hook]) -> str:
         for row in rows
     ]
     return columns(heads, cells, words=2)
-
-
-def _state(parts: Sequence[FolderSize]) -> str:
-    if not parts:
-        return ""
-    largest = ", ".join(f"{plain_line(part.name)} {size_text(part.size)}" for part in parts[:SHOWN_PARTS] if part.size)
-    return f"Our folder: {size_text(sum(part.size for part in parts))}{f' ({largest})' if largest else ''}"
