@@ -214,11 +214,11 @@ def _call(call: CallPart) -> Iterator[str]:
 
 def _edits(call: CallPart) -> list[tuple[str, str]]:
     """The texts that an edit replaced, each with what came in its place; a written file came in place of nothing."""
-    _given = call.given
-    rows = _given.get("edits")
-    found = objects(rows) if isinstance(rows, list) else [_given]
+    given = call.given
+    rows = given.get("edits")
+    found = objects(rows) if isinstance(rows, list) else [given]
     pairs = [(string(row, "old_string"), string(row, "new_string")) for row in found]
-    written = string(_given, "content") if call.tool == "Write" else string(_given, "new_source")
+    written = string(given, "content") if call.tool == "Write" else string(given, "new_source")
     return [pair for pair in pairs if any(pair)] or ([("", written)] if written else [])
 
 
@@ -232,7 +232,7 @@ def _summary(call: CallPart) -> Html:
     )
     about = string(call.given, "description") if call.tool in SHELLS else ""
     return element(
-        "_summary",
+        "summary",
         element("b", call.name), *badges, " ",
         element("code", call.about, dir="ltr") if call.about else "",
         element("span", f" {about}", class_="why") if about else "",
@@ -285,7 +285,7 @@ def _answer(call: CallPart) -> Html:
             numbered = call.tool == "Read" and bool(_NUMBERED.match(part))
             text = _NUMBERED.sub("", part) if numbered else part
             parts.append(code(text, language_of(file_in(call.given)) if numbered else "", "output"))
-    return element("div", *parts, class_="_answer failed" if call.answer.failed else "_answer")
+    return element("div", *parts, class_="answer failed" if call.answer.failed else "answer")
 
 
 def _agent(agent: AgentPart) -> Iterator[str]:
