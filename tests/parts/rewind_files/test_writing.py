@@ -21,8 +21,15 @@ from resume_hooks.parts.rewind_files.plan import FilesPlan
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.storage import project_files, state_file
+from tests.builders import SESSION as ARCHIVED
 from tests.builders import ConfigHome
+from tests.cli.conftest import Cli
 from tests.parts.rewind_files.project import SESSION, Project, denied, manifest_of
+from tests.sessions.archived.test_verbs import assert_refused
+from tests.test_clock_jumps import YEAR, Clock, hands
+
+__all__ = ["hands"]
+
 
 NAMES = ("a", "b", "sub/c", "sub/deep/d")
 OLD: dict[str, str | None] = {"a": "old a\n", "b": None, "sub/c": "old c\n", "sub/deep/d": "old d\n"}
@@ -376,3 +383,24 @@ def test_there_and_back_is_where_it_began(tmp_path_factory: pytest.TempPathFacto
     if decided.wanted:
         writing.write(writing.plan_undo(SESSION, Where(environ)), Where(environ))
     assert project.tree() == before
+
+
+def test_it_is_refused(config_home: ConfigHome, cli: Cli) -> None:
+    """With the one command that brings it back; nothing of the copy changes."""
+    assert_refused(config_home, cli, ("rewind-files", ARCHIVED, "--to", "last", "--yes"))
+
+
+def test_undo_means_the_run_that_was_last(tmp_path: Path, config_home: ConfigHome, hands: Clock) -> None:
+    """Also where the clock went back between two runs: runs sort as they were made."""
+    project = Project(config_home, tmp_path / "work" / "proj")
+    names: list[str] = []
+    for ahead in (0, -YEAR, -2 * YEAR, -YEAR, 10):
+        hands.ahead = ahead
+        project.put("a", f"new {len(names)}")
+        decided = project.plan(project.simple({"a": project.keep("a", "old")}))
+        names.append(os.path.basename(writing.write(decided, project.home.where)))
+        found = writing.plan_undo(SESSION, project.home.where)
+        names.append(os.path.basename(writing.write(found, project.home.where)))
+        assert project.path("a").read_text() == f"new {len(names) - 2}"
+    assert names == sorted(names)
+    assert len(set(names)) == len(names)
