@@ -20,7 +20,7 @@ from resume_hooks.parts.rewind_files import writing
 from resume_hooks.parts.rewind_files.plan import FilesPlan
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
-from resume_hooks.storage import project_files, state_file
+from resume_hooks.storage import state_file
 from tests.builders import SESSION as ARCHIVED
 from tests.builders import ConfigHome
 from tests.cli.conftest import Cli
@@ -94,12 +94,6 @@ def _planned_again(project: Project) -> FilesPlan:
 
 def _file(project: Project) -> str:
     return str(project.home.project(str(project.folder)) / f"{SESSION}.jsonl")
-
-
-def test_nothing_to_undo(project: Project) -> None:
-    """One sentence."""
-    with pytest.raises(NoFileHistory, match="nothing to undo"):
-        writing.plan_undo(SESSION, project.home.where)
 
 
 def test_an_undo_never_means_an_older_run(project: Project) -> None:
@@ -205,26 +199,6 @@ def test_a_folder_that_takes_no_files_any_more(project: Project, monkeypatch: py
     denied(monkeypatch, os.curdir)
     with pytest.raises(WriteFailed, match="nothing can be written"):
         writing.write(decided, project.home.where)
-    assert project.tree() == before
-
-
-def test_an_interruption_lets_the_file_at_hand_be_finished(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It tells how far it came, and an undo takes that back."""
-    decided = planned(project)
-    before = project.tree()
-    write = project_files.write
-
-    def interrupted(*arguments: Any, **more: Any) -> None:
-        signal.raise_signal(signal.SIGINT)
-        write(*arguments, **more)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(project_files, "write", interrupted)
-        with pytest.raises(Interrupted, match="1 of 4 files") as caught:
-            writing.write(decided, project.home.where)
-    assert "--undo" in caught.value.remedy
-    assert contents(project)["a"] == b"old a\n"
-    writing.write(writing.plan_undo(SESSION, project.home.where), project.home.where)
     assert project.tree() == before
 
 

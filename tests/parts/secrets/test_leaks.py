@@ -152,16 +152,6 @@ def test_sidecars_the_trash_and_sub_agents(config_home: ConfigHome, session: Pat
     assert {leak.session_id for leak in after.leaks} == {SESSION}
 
 
-def test_links_lead_nowhere(config_home: ConfigHome, session: Path, tmp_path: Path) -> None:
-    """A link in a session's folder is not followed out of it."""
-    outside = tmp_path / "outside.txt"
-    outside.write_text(f"TOKEN={GITHUB}")
-    folder = session.with_suffix("") / "tool-results"
-    folder.mkdir(parents=True)
-    (folder / "link.txt").symlink_to(outside)
-    assert len(look(config_home).leaks) == 1
-
-
 def test_a_file_that_is_gone_is_forgotten(config_home: ConfigHome, session: Path) -> None:
     """The memory holds what is there."""
     look(config_home)

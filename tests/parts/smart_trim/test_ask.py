@@ -72,11 +72,6 @@ def test_a_huge_answer(config_home: ConfigHome) -> None:
     assert asked.unknown + asked.twice + 3 == len(rows)
 
 
-def test_nothing_is_an_answer(config_home: ConfigHome) -> None:
-    """A model may find that all is needed."""
-    assert asked_of(these(), offered(session(config_home), config_home)).verdicts == ()
-
-
 def test_numbers_of_another_call_do_not_count(config_home: ConfigHome) -> None:
     """What stands in another part of the session was not in the text of this call."""
     what = offered(session(config_home, 90), config_home)
@@ -202,11 +197,6 @@ def test_many_contents_come_in_parts(config_home: ConfigHome) -> None:
         assert len(part.numbers) <= MAX_PIECES
         assert len(part.text) < MAX_CHARACTERS + OUTLINE + 3 * ENDING
         assert "turns are left out" in part.text
-
-
-def test_nothing_to_judge_is_no_part(config_home: ConfigHome) -> None:
-    """Then no model is asked."""
-    assert parts(offered(written(config_home, Chain().ask("hello").answer("hi")), config_home)) == []
 
 
 def test_after_a_compaction(config_home: ConfigHome) -> None:

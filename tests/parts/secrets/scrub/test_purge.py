@@ -31,7 +31,7 @@ from resume_hooks.sessions.session_files import session_file
 from resume_hooks.transcripts.transcript import scan
 from tests.builders import SESSION, ConfigHome, assistant, session_bytes, session_id, user
 from tests.crashes import crashes
-from tests.parts.secrets.scrub.planting import LONG_AGO, OTHER, SECRETS, Planted, laid, places_with, plant
+from tests.parts.secrets.scrub.planting import OTHER, SECRETS, Planted, laid, places_with, plant
 from tests.redaction.test_neighbours import (
     Clean,
     in_line,
@@ -222,15 +222,6 @@ def test_links_are_neither_followed_nor_changed(config_home: ConfigHome) -> None
     scrub(config_home, path)
     assert strange.read_bytes() == SECRETS[0].encode()
     assert b"secret removed" in path.read_bytes()
-
-
-def test_bytes_that_are_no_text_are_left_and_told(config_home: ConfigHome) -> None:
-    """A picture's file beside the session can't be rewritten without breaking it."""
-    path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes([user(SECRETS[0], uuid="u")]))
-    picture = laid(path.with_suffix("") / "tool-results" / "a.bin", b"\0\1\2" + SECRETS[0].encode())
-    rows = scrub(config_home, path)
-    (left,) = [row for row in rows if row.state == LEFT]
-    assert (left.place.path, picture.stat().st_mtime) == (str(picture), LONG_AGO)
 
 
 def test_a_session_of_which_the_vault_alone_has_a_copy(config_home: ConfigHome) -> None:
