@@ -7,9 +7,8 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any
 
 import pytest
 
@@ -137,17 +136,17 @@ def test_it_costs_what_changed(kept: Path, config_home: ConfigHome, monkeypatch:
     path = lost()[LOST]
     note = config_home.config / "resume-hooks" / "mirrors" / "prompts" / "read.json"
     before = path.stat().st_ino, note.read_bytes()
-    read: list[int] = []
-    told = history._entries
+    read: list[object] = []
+    told = history._entry
 
-    def watched(stream: BinaryIO, start: int) -> Iterator[tuple[history.Entry | None, int]]:
-        read.append(start)
-        return told(stream, start)
+    def watched(record: dict[str, Any]) -> history.Entry | None:
+        read.append(record)
+        return told(record)
 
-    monkeypatch.setattr(history, "_entries", watched)
+    monkeypatch.setattr(history, "_entry", watched)
     assert lost() == {LOST: path}
     assert (path.stat().st_ino, note.read_bytes()) == before
-    assert read == [json.loads(before[1])["end"]]
+    assert read == []
     with kept.open("a") as stream:
         stream.write(f'ne"}}\n{typed(LOST, "One more", AT + 9_000)}\n')
     assert lost() == {LOST: path}

@@ -17,7 +17,6 @@ from resume_hooks.derive import fork as forking
 from resume_hooks.derive.child.bookkeeping import books_of
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.rewrite_chain import (
-    ChainRewrite,
     Closing,
     ParentScan,
     chain_rewrite,
@@ -191,7 +190,13 @@ def plan(session: SessionFile, mark: Mark, report: str, where: Where, output_dir
     child = agents.draft_of(session, KIND, where, output_dir)
     found = ""
     if mark.left:
-        found = _found(session, mark, left_out, child, where)
+        if left_out is None:
+            raise NoMark(
+                f"Nothing was said in this fork since it left its parent {mark.left}",
+                f"To go on in the parent, in Claude Code: /resume {mark.left}",
+            )
+        digest, read = digest_of(session, where, since=mark.record + 1), f"{child.command('read')} --after 20"
+        found = as_text.opening(digest, session.session_id, left_out.first, read=read)
         last = parent.transcript.by_uuid.get(mark.uuid)
         at = clock.from_milliseconds(last.time_ms) if last and last.time_ms else mark.started_at
         remarks = [*remarks, *on_parent(session, at, where)]
@@ -206,7 +211,17 @@ def plan(session: SessionFile, mark: Mark, report: str, where: Where, output_dir
     elif lost:
         decided = fresh(told)
     else:
-        body = _cut(parent, child, head, closing, kept)
+        part = parent.transcript.ending(kept)
+        body = chain_rewrite(
+            child,
+            part,
+            parent.survey,
+            head=head,
+            lineage=lineage_if_needed(child, part),
+            books=books_of(part, parent.survey, parent.ends, child.session_id),
+            closing=closing,
+            thoughts=frozenset(parent.read_back.thoughts),
+        )
         decided = _CutPlan(draft=child, body=body, sizes=sizes, report=closing.text)
     decided = replace(decided, remarks=(*remarks, *decided.remarks))
     return BackPlan(decided, mark, report, left_out, lost)
@@ -234,17 +249,6 @@ def _standing(session: SessionFile, mark: Mark) -> _Standing:
     return _Standing(parent, kept, nodes[0 if lost else len(kept) :], lost, remarks)
 
 
-def _found(session: SessionFile, mark: Mark, left_out: LeftOut | None, child: Draft, where: Where) -> str:
-    """What a fork found, quoted with references. NoMark where nothing was said in it."""
-    if left_out is None:
-        raise NoMark(
-            f"Nothing was said in this fork since it left its parent {mark.left}",
-            f"To go on in the parent, in Claude Code: /resume {mark.left}",
-        )
-    digest, command = digest_of(session, where, since=mark.record + 1), f"{child.command('read')} --after 20"
-    return as_text.opening(digest, session.session_id, left_out.first, read=command)
-
-
 def _kept(transcript: Transcript, mark: Mark) -> tuple[Sequence[Node], str, list[str]]:
     """The records up to the mark, or why there are none; and what a person should hear of it."""
     row = linearize(transcript.chain)
@@ -255,20 +259,6 @@ def _kept(transcript: Transcript, mark: Mark) -> tuple[Sequence[Node], str, list
         return (), lost, [f"{mark.what} does not resolve any more ({lost}): the new session holds the report alone."]
     moved = any(node.spoken for node in row.nodes[len(kept) : place])
     return kept, "", ["The cut is a little before the mark, so that no tool call is split."] if moved else []
-
-
-def _cut(parent: ParentScan, child: Draft, head: bytes, closing: Closing, kept: Sequence[Node]) -> ChainRewrite:
-    part = parent.transcript.ending(kept)
-    return chain_rewrite(
-        child,
-        part,
-        parent.survey,
-        head=head,
-        lineage=lineage_if_needed(child, part),
-        books=books_of(part, parent.survey, parent.ends, child.session_id),
-        closing=closing,
-        thoughts=frozenset(parent.read_back.thoughts),
-    )
 
 
 def _why_lost(transcript: Transcript, mark: Mark, place: int) -> str:
