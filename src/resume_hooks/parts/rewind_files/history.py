@@ -94,7 +94,12 @@ def read(session: SessionFile) -> FileHistory:
     turns = {turn.line: turn for turn in tally.turns if turn.number}
     known = {state.message for state in states}
     prompts = tuple(
-        Prompt(node.uuid, node.number, turn.number if turn else 0, turn.first_words if turn else gathered.words(node))
+        Prompt(
+            node.uuid,
+            node.number,
+            turn.number if turn else 0,
+            turn.first_words if turn else gathered.words.get(node.number, ""),
+        )
         for node in transcript.nodes
         if node.kind == USER and ((turn := turns.get(node.number)) or node.uuid in known)
     )
@@ -114,7 +119,8 @@ class _Gathered:
         self.edited: list[int] = []
         self._snapshots: dict[str, tuple[int, dict[str, Backup]]] = {}
         self._deltas: list[tuple[int, str, str, Backup]] = []
-        self._words: dict[int, str] = {}
+        self.words: dict[int, str] = {}
+        """How a user's message that opens no turn begins, by its line."""
         self._paths: set[str] = set()
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
@@ -126,7 +132,7 @@ class _Gathered:
                 self.edits[path] = Edit(line.number, _digest_after(said))
                 self.edited.append(line.number)
             if not node.results and not node.prompt:
-                self._words[line.number] = one_line(plain_line(first_words(record)), 80)
+                self.words[line.number] = one_line(plain_line(first_words(record)), 80)
         elif kind == SNAPSHOT:
             self._take_snapshot(record, line.number)
         elif kind == DELTA:
@@ -135,10 +141,6 @@ class _Gathered:
             if message and path and backup:
                 self._count({path: backup})
                 self._deltas.append((line.number, message, path, backup))
-
-    def words(self, node: Node) -> str:
-        """How a user's message that opens no turn begins."""
-        return self._words.get(node.number, "")
 
     def states(self, numbers: Mapping[str, int]) -> Iterator[State]:
         """Each prompt's last snapshot with its deltas; without a snapshot, the one before it with them.

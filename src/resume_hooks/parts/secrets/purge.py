@@ -66,7 +66,11 @@ def purge(found: ScrubFindings, where: Where) -> list[Holding]:
     order: dict[Location, None] = {}
     for _ in range(ROUNDS):
         order |= dict.fromkeys(row.place for row in found.rows)
-        for row in sorted(found.rows, key=_stage):
+        rows = sorted(  # the index after the files that it was made of, the own transcript last
+            found.rows,
+            key=lambda row: ((row.place.kind, row.place.relation) == (TRANSCRIPT, OWN), row.place.kind == INDEXED),
+        )
+        for row in rows:
             if _is_due(row, done):
                 done[row.place] = _rewritten(row, found, where)
         busy = _wait_for_archiving(found, where)
@@ -74,8 +78,8 @@ def purge(found: ScrubFindings, where: Where) -> list[Holding]:
         if found.open or not any(_is_due(row, done) for row in found.held):
             break
     last = {row.place: row for row in (*found.rows, *busy)}
-    rows = (_final(done.get(place), last.get(place)) for place in order | dict.fromkeys(last))
-    return [_indexed(row, where) if row.place.kind == INDEXED else row for row in rows if row]
+    final = (_final(done.get(place), last.get(place)) for place in order | dict.fromkeys(last))
+    return [_indexed(row, where) if row.place.kind == INDEXED else row for row in final if row]
 
 
 def _is_due(row: Holding, done: Mapping[Location, Holding]) -> bool:
@@ -121,11 +125,6 @@ def clear_left(where: Where) -> None:
     for kept in (*manifest.all_archived(where), *all_deleted(where)):
         with contextlib.suppress(ResumeHooksError), commit.changing(kept, where, "cleared"):
             pass
-
-
-def _stage(row: Holding) -> tuple[bool, bool]:
-    """When a place is rewritten: the index after the files that it was made of, the own transcript last."""
-    return row.place.kind == TRANSCRIPT and row.place.relation == OWN, row.place.kind == INDEXED
 
 
 def _rewritten(row: Holding, found: ScrubFindings, where: Where) -> Holding:

@@ -283,14 +283,10 @@ def message_blocks(item: Record) -> list[Record]:
 
 
 def _block(part: Record) -> Record | None:
-    if string(part, "type") == "input_image":
-        return _picture(part.get("image_url"))
-    text = string(part, "text")
-    return {"type": records.TEXT, "text": text} if text.strip() else None
-
-
-def _picture(url: object) -> Record:
-    where = url if isinstance(url, str) else ""
+    if string(part, "type") != "input_image":
+        text = string(part, "text")
+        return {"type": records.TEXT, "text": text} if text.strip() else None
+    where = string(part, "image_url")
     match = _DATA.match(where)
     if len(where) > MAX_PICTURE:
         return {"type": records.TEXT, "text": f"[A picture of {len(where):,} characters, which is left out here.]"}

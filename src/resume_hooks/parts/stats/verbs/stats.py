@@ -20,10 +20,6 @@ from resume_hooks.parts.stats.totals import (
     HIGH,
     Figures,
     FolderSize,
-    Hook,
-    Month,
-    Saving,
-    Stretch,
     figures,
     state_sizes,
 )
@@ -108,53 +104,38 @@ def _heading(data: dict[str, Any]) -> str:
 
 
 def _text(found: Figures, state: Sequence[FolderSize], heading: str) -> str:
-    tables = [_months(found.months), _savings(found.savings), _stretches(found.stretches), _hooks(found.hooks)]
-    sizes = ", ".join(f"{plain_line(part.name)} {size_text(part.size)}" for part in state[:SHOWN_PARTS] if part.size)
-    ours = f"Our folder: {size_text(sum(part.size for part in state))}{f' ({sizes})' if sizes else ''}"
-    return "\n\n".join(part for part in (heading, *tables, ours if state else "") if part)
-
-
-def _months(rows: Sequence[Month]) -> str:
     heads = ("MONTH", "SESSIONS", "TURNS", "REQUESTS", "SENT", "CACHED", "ANSWERED")
-    cells = [
+    months = [
         (
             row.month,
             *(f"{number:,}" for number in (row.sessions, row.turns, row.requests, row.sent)),
             f"{round(100 * row.cached / row.sent)} %" if row.sent else "-",
             f"{row.answered:,}",
         )
-        for row in rows
+        for row in found.months
     ]
-    return columns(heads, cells)
-
-
-def _savings(rows: Sequence[Saving]) -> str:
+    tables = [columns(heads, months)]
     heads = ("MADE IN", "KIND", "MADE", "USED", "BEFORE", "AFTER", "SAVED")
-    cells = [
+    savings = [
         (
             row.month,
             plain_line(row.kind),
             *(f"{number:,}" for number in (row.made, row.used)),
             *(f"{number:,}" if row.measured else "-" for number in (row.before, row.after, row.saved)),
         )
-        for row in rows
+        for row in found.savings
     ]
-    return columns(heads, cells, words=2)
-
-
-def _stretches(rows: Sequence[Stretch]) -> str:
-    heads = ("FIRST EDIT AFTER A", "TIMES", "EDITED", "CALLS BEFORE", "75 %")
-    cells = [
+    tables.append(columns(heads, savings, words=2))
+    stretches = [
         (plain_line(row.kind), *(f"{number:,}" for number in (row.times, row.edited, row.median, row.p75)))
-        for row in rows
+        for row in found.stretches
     ]
-    return columns(heads, cells)
-
-
-def _hooks(rows: Sequence[Hook]) -> str:
-    heads = ("HOOK", "WHOSE", "TIMES", "MEDIAN", f"{HIGH} %")
-    cells = [
+    tables.append(columns(("FIRST EDIT AFTER A", "TIMES", "EDITED", "CALLS BEFORE", "75 %"), stretches))
+    hooks = [
         (row.event, "ours" if row.ours else "others", f"{row.times:,}", f"{row.median:,} ms", f"{row.high:,} ms")
-        for row in rows
+        for row in found.hooks
     ]
-    return columns(heads, cells, words=2)
+    tables.append(columns(("HOOK", "WHOSE", "TIMES", "MEDIAN", f"{HIGH} %"), hooks, words=2))
+    sizes = ", ".join(f"{plain_line(part.name)} {size_text(part.size)}" for part in state[:SHOWN_PARTS] if part.size)
+    ours = f"Our folder: {size_text(sum(part.size for part in state))}{f' ({sizes})' if sizes else ''}"
+    return "\n\n".join(part for part in (heading, *tables, ours if state else "") if part)

@@ -205,7 +205,9 @@ def _text(part: TextPart) -> Html:
 
 def _call(call: CallPart) -> Iterator[str]:
     classes = "call failed" if call.answer and call.answer.failed else "call"
-    yield opening("details", class_=f"{classes} unit", open=_is_open(call))
+    lines = sum(old.count("\n") + new.count("\n") for old, new in _edits(call))
+    unfolded = bool(call.tasks) or (bool(_edits(call)) and lines < OPEN_LINES)
+    yield opening("details", class_=f"{classes} unit", open=unfolded)
     yield f"{_summary(call)}{_given(call)}"
     if call.agent is not None:
         yield from _agent(call.agent)
@@ -237,12 +239,6 @@ def _summary(call: CallPart) -> Html:
         element("code", call.about, dir="ltr") if call.about else "",
         element("span", f" {about}", class_="why") if about else "",
     )  # fmt: skip
-
-
-def _is_open(call: CallPart) -> bool:
-    """Whether a call is shown unfolded: tasks, and edits that are not long."""
-    lines = sum(old.count("\n") + new.count("\n") for old, new in _edits(call))
-    return bool(call.tasks) or (bool(_edits(call)) and lines < OPEN_LINES)
 
 
 def _given(call: CallPart) -> Html:
