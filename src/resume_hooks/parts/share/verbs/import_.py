@@ -43,8 +43,8 @@ def import_transcript(options: ImportOptions) -> None:
             found, warnings = _brought_bundle(taken, wish)
             made = found[-1].receipt
             made = made._replace(warnings=(*made.warnings, *warnings))
-            more = {"imported": None, "bundle": found}
-            answer(options, made, more, lambda: _bundle_text(taken, found, whole=options.whole))
+            bundle = {"imported": None, "bundle": found}
+            answer(options, made, bundle, lambda: _bundle_text(taken, found, whole=options.whole))
             return
         if options.whole:
             raise UsageError(f"{taken.name} is a transcript, no bundle", "--whole is for bundles: leave it out.")
