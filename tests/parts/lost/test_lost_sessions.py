@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import stat
 from pathlib import Path
@@ -13,8 +12,6 @@ from typing import Any
 import pytest
 
 from resume_hooks.archive.vault import first_use_notice
-from resume_hooks.hooks.inside import answered
-from resume_hooks.hooks.session_list.pane import PREVIEW, SAID
 from resume_hooks.parts.lost import history
 from resume_hooks.parts.lost.strategy import lost_prompts
 from resume_hooks.sessions.agents import registry
@@ -22,10 +19,6 @@ from resume_hooks.sessions.agents.registry import all_files, store_of
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, write_session
 from tests.cli.conftest import Cli, Document
 from tests.cli.desk import Desk
-from tests.hooks.session_list.test_pane import TITLES, ask, ids, project
-
-__all__ = ["project"]
-
 
 LOST, YOUNG, COMMANDS = session_id(7), session_id(8), session_id(9)
 AT = 1_700_000_000_000
@@ -195,34 +188,6 @@ def test_what_cannot_be_told(kept: Path, config_home: ConfigHome) -> None:
     mirrors.symlink_to(config_home.root)
     assert store_of(config_home.where, "prompts").sessions() == []
     assert not (config_home.root / "prompts").exists()
-
-
-def test_a_session_of_which_prompts_are_left(
-    project: Path, config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Listed last and marked, also by what was said; opening and forking say what is left, a handoff goes on."""
-    lost = session_id(7)
-    said = {"display": "why does the zebra loop", "timestamp": 1_700_000_000_000, "project": str(tmp_path)}
-    line = json.dumps({**said, "pastedContents": {}, "sessionId": lost})
-    (config_home.config / "history.jsonl").write_text(f"{line}\n")
-    with monkeypatch.context() as large:
-        large.setattr(registry, "FIRST_READ", 10)
-        assert len(ask(project)["rows"]) == len(TITLES), "a list is not the first to read a large history"
-    *_, row = ask(project)["rows"]
-    assert (row[0], row[1][:40]) == (lost, "  prompts only · why does the zebra loop")
-    found = ask(project, "zebra", SAID)
-    assert (ids(found), "prompts only" in found["rows"][0][1]) == ([lost], True)
-    assert any("why does the zebra loop" in line for line in ask(project, step=PREVIEW, at=lost)["preview"])
-    for key in ("open", "fork"):
-        assert "Only its prompts are left" in ask(project, at=lost, key=key)["head"]
-    there = Path(config_home.project(str(tmp_path)))
-    child = there / f"{ask(there, at=lost, key='handoff')['open']}.jsonl"
-    assert "why does the zebra loop" in child.read_text()
-    card = answered("sessions", {"screen": False, "session_id": SESSION, "args": "--all"})["text"]
-    assert re.search(rf"prompts only · 2023.*\n  in a shell: resume-hooks handoff {lost}", card)
-    card = answered("search", {"screen": False, "session_id": SESSION, "args": "--all zebra loop"})["text"]
-    assert "prompts only, " in card
-    assert f"in a shell: resume-hooks handoff {lost}" in card
 
 
 def test_chosen_on_a_terminal(desk: Desk) -> None:

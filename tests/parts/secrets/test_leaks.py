@@ -180,7 +180,7 @@ def leaky(home: ConfigHome, own: str = SESSION) -> None:
 
 
 def listed(cli: Cli, *words: str) -> dict[str, Any]:
-    """The answer of a list that listed something, checked against its model."""
+    """The answer of a list that found something, checked against its model."""
     done = cli("scrub", "--list", *words, "--json")
     document = json.loads(done.stdout)
     assert (done.returncode, document["ok"]) == (1, True)
@@ -191,10 +191,10 @@ def test_a_clean_session(config_home: ConfigHome, cli: Cli) -> None:
     """One line, and 0."""
     write_session(config_home.project(), SESSION, conversation(2))
     done = cli("scrub", "--list", SESSION)
-    said = "No secrets listed in 1 file of session 11111111 alone (others: --project, --all).\n"
+    said = "No secrets found in 1 file of session 11111111 alone (others: --project, --all).\n"
     assert (done.returncode, done.stdout.decode()) == (0, said)
     done = cli("scrub", "--list", "--all")
-    assert (done.returncode, done.stdout.decode()) == (0, "No secrets listed in 1 file of all sessions.\n")
+    assert (done.returncode, done.stdout.decode()) == (0, "No secrets found in 1 file of all sessions.\n")
 
 
 def test_a_place_that_can_not_be_looked_at(config_home: ConfigHome, cli: Cli) -> None:
@@ -205,7 +205,7 @@ def test_a_place_that_can_not_be_looked_at(config_home: ConfigHome, cli: Cli) ->
     note.write_text("{")
     done = cli("scrub", "--list", "--all")
     assert done.returncode == 1
-    assert done.stdout.decode() == "No secrets listed in 2 files of all sessions. Some could not be looked at.\n"
+    assert done.stdout.decode() == "No secrets found in 2 files of all sessions. Some could not be looked at.\n"
     assert f"{note.parent} could not be looked at" in done.stderr.decode()
     assert cli("scrub", "--list", SESSION).returncode == 0
 
