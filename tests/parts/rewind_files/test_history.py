@@ -178,53 +178,45 @@ def test_the_last_prompt(project: Project) -> None:
     assert aim(project, three(), "last").prompt.turn == 3
 
 
-@pytest.mark.parametrize("to", [f"{SESSION}:3", f"{SESSION}:6"])
-def test_what_is_no_prompt_names_the_nearest(project: Project, to: str) -> None:
-    """With what can be typed instead."""
-    with pytest.raises(UsageError, match="is no prompt") as caught:
+@pytest.mark.parametrize(
+    ("to", "why", "remedy"),
+    [
+        (f"{SESSION}:3", "is no prompt", f'{prompt_id(3)} turn 3 "prompt 3"'),
+        (f"{SESSION}:6", "is no prompt", f'{prompt_id(3)} turn 3 "prompt 3"'),
+        (prompt_id(99), "No record", 'turn 1 "prompt 1"'),
+        ("4", "No turn 4", "1 to 3"),
+    ],
+)
+def test_what_is_no_prompt_of_the_session(project: Project, to: str, why: str, remedy: str) -> None:
+    """The nearest prompts are named, with what can be typed instead; or the turns."""
+    with pytest.raises(UsageError, match=why) as caught:
         aim(project, three(), to)
-    assert prompt_id(3) in caught.value.remedy
-    assert 'turn 3 "prompt 3"' in caught.value.remedy
+    assert remedy in caught.value.remedy
 
 
-def test_a_record_that_is_not_there(project: Project) -> None:
-    """The last prompts are named."""
-    with pytest.raises(UsageError, match="No record") as caught:
-        aim(project, three(), prompt_id(99))
-    assert 'turn 1 "prompt 1"' in caught.value.remedy
-
-
-def test_a_turn_that_is_not_there(project: Project) -> None:
-    """The turns are named."""
-    with pytest.raises(UsageError, match="No turn 4") as caught:
-        aim(project, three(), "4")
-    assert "1 to 3" in caught.value.remedy
+def with_an_edit(project: Project, prompts: int, *states: object) -> list[object]:
+    """So many prompts, between the first and the second of which a tool wrote a file."""
+    chain = turns(prompts)
+    return [*chain[:2], *edited(str(project.path("a")), "x", uuid="e", parent="a1"), *chain[2:], *states]
 
 
 def test_a_prompt_without_a_state_has_the_one_before(project: Project) -> None:
     """Which is not exact where a tool wrote a file between."""
-    chain = turns(3)
-    between = edited(str(project.path("a")), "x", uuid="e", parent="a1")
-    records = [*chain[:2], *between, *chain[2:], snapshot(prompt_id(1), {"a": backup(A1)})]
-    found = aim(project, records, "3")
+    found = aim(project, with_an_edit(project, 3, snapshot(prompt_id(1), {"a": backup(A1)})), "3")
     assert (found.exact, found.state.backups["a"].name) == (False, A1)
 
 
 def test_a_state_counts_further_where_nothing_was_edited(project: Project) -> None:
     """The one after a prompt, too: newer clients write none for a turn of milliseconds."""
-    chain = turns(3)
-    between = edited(str(project.path("a")), "x", uuid="e", parent="a1")
     states = [snapshot(prompt_id(1), {"a": backup(A1)}), snapshot(prompt_id(3), {"a": backup(A3, 3)})]
-    found = aim(project, [*chain[:2], *between, *chain[2:], *states], "2")
+    found = aim(project, with_an_edit(project, 3, *states), "2")
     assert (found.exact, found.state.backups["a"].name) == (True, A3)
 
 
 def test_before_the_first_state_there_is_none(project: Project) -> None:
     """Edits came before it, so nobody knows; the first prompt that has one is named."""
-    chain = turns(2)
-    between = edited(str(project.path("a")), "x", uuid="e", parent="a1")
     with pytest.raises(NoFileHistory, match="at or before turn 1") as caught:
-        aim(project, [*chain[:2], *between, *chain[2:], snapshot(prompt_id(2), {"a": backup(A2, 2)})], "1")
+        aim(project, with_an_edit(project, 2, snapshot(prompt_id(2), {"a": backup(A2, 2)})), "1")
     assert "turn 2" in caught.value.remedy
 
 

@@ -38,14 +38,10 @@ def test_a_file_is_restored(project: Project) -> None:
     assert "-new" in change.difference.lines
 
 
-def test_a_file_that_came_later_is_deleted(project: Project) -> None:
-    """There was none at the prompt."""
+def test_a_file_that_came_later_is_deleted_and_one_that_went_created(project: Project) -> None:
+    """The one with its mode and the folder that it lay in."""
     project.put("sub/a", "new\n")
     assert only(project, {"sub/a": backup(None)}).action == "delete"
-
-
-def test_a_file_that_went_is_created(project: Project) -> None:
-    """With the folder that it lay in."""
     change = only(project, {"sub/deep/a": project.keep("a", "old\n", mode=0o755)})
     assert (change.action, change.after and change.after.mode) == ("create", 0o755)
 
@@ -59,16 +55,10 @@ def test_a_file_that_is_as_it_was(project: Project, there: bool) -> None:
 
 
 def test_a_mode_alone_is_a_difference(project: Project) -> None:
-    """As for the client."""
+    """As for the client; a backup's set-user-id bit is not given back."""
     project.put("a", "old\n", 0o600)
-    change = only(project, {"a": project.keep("a", "old\n", mode=0o755)})
-    assert (change.action, change.difference.lines) == ("restore", ())
-
-
-def test_no_file_gets_the_rights_of_its_owner(project: Project) -> None:
-    """A backup's set-user-id bit is not given back."""
-    project.put("a", "new\n")
     change = only(project, {"a": project.keep("a", "old\n", mode=0o4755)})
+    assert (change.action, change.difference.lines) == ("restore", ())
     assert change.after is not None
     assert change.after.mode == 0o755
 
@@ -113,70 +103,26 @@ def test_an_absolute_path_is_the_same_file(project: Project) -> None:
     assert (change.place.path, change.action) == ("a", "restore")
 
 
-def link_to_file(project: Project) -> None:
-    """The file is a link."""
-    project.put("real", "x\n")
-    os.symlink("real", project.path("a"))
-
-
-def link_out(project: Project) -> None:
-    """Its folder is a link that leads out."""
-    outside = project.folder.parent / "outside"
-    outside.mkdir()
-    (outside / "b").write_text("x\n")
-    os.symlink(outside, project.path("sub"))
-
-
-def link_inside(project: Project) -> None:
-    """Its folder is a link within the project."""
-    project.put("real/b", "x\n")
-    os.symlink("real", project.path("sub"))
-
-
-def dangling(project: Project) -> None:
-    """The file is a link to nothing."""
-    os.symlink("nowhere", project.path("a"))
-
-
-def folder_there(project: Project) -> None:
-    """A folder has its name."""
-    project.path("a").mkdir()
-
-
-def file_on_the_way(project: Project) -> None:
-    """A file stands where its folder was."""
-    project.put("sub", "a file\n")
-
-
-def pipe(project: Project) -> None:
-    """A pipe has its name: to read it would take for ever."""
-    os.mkfifo(project.path("a"))
-
-
-def hard_link(project: Project) -> None:
-    """The file has another name, perhaps outside."""
-    os.link(project.put("other", "x\n"), project.path("a"))
-
-
 @pytest.mark.parametrize(
-    ("made", "path", "why"),
+    ("path", "make", "why"),
     [
-        (link_to_file, "a", "symbolic link"),
-        (dangling, "a", "symbolic link"),
-        (link_out, "sub/b", "symbolic link"),
-        (link_inside, "sub/b", "symbolic link"),
-        (file_on_the_way, "sub/b", "not a folder"),
-        (folder_there, "a", "no regular file"),
-        (pipe, "a", "no regular file"),
-        (hard_link, "a", "hard links"),
+        ("a", lambda at, inside: at.symlink_to(inside / "b"), "symbolic link"),
+        ("a", lambda at, _: at.symlink_to("nowhere"), "symbolic link"),
+        ("sub/b", lambda at, _: at.symlink_to(at.parent.parent), "symbolic link"),
+        ("sub/b", lambda at, inside: at.symlink_to(inside), "symbolic link"),
+        ("sub/b", lambda at, _: at.write_text("a file"), "not a folder"),
+        ("a", lambda at, _: at.mkdir(), "no regular file"),
+        ("a", lambda at, _: os.mkfifo(at), "no regular file"),  # to read it would take for ever
+        ("a", lambda at, inside: at.hardlink_to(inside / "b"), "hard links"),
     ],
 )
 @pytest.mark.parametrize("gone", [False, True])
 def test_what_is_no_plain_file_is_refused(
-    project: Project, made: Callable[[Project], None], path: str, why: str, gone: bool
+    project: Project, path: str, make: Callable[[Path, Path], object], why: str, gone: bool
 ) -> None:
-    """To be restored or to be deleted."""
-    made(project)
+    """To be restored or to be deleted: a link, out of the project, too; a folder; a pipe; what has another name."""
+    (project.folder.parent / "b").write_text("x\n")
+    make(project.path(path.partition("/")[0]), project.put("real/b", "x\n").parent)
     change = only(project, {path: project.keep(path, None if gone else "old\n")})
     assert (change.action, change.missing) == ("none", False)
     assert why in change.why
@@ -398,6 +344,7 @@ REFUSED = {
     "/": "outside",
     "//etc/passwd": "outside",
     "/p/../etc/passwd": "outside",
+    "/p/a/../../etc/passwd": "outside",
     "/project-2/a": "outside",
     "C:\\x": "another system",
     "c:/x": "another system",
@@ -436,11 +383,6 @@ def test_paths_below_the_project(path: str, inner: str) -> None:
     """Relative ones, and absolute ones by either name of the project."""
     place = ProjectRoot("/named", "/real").place(path)
     assert (place.path, place.parts, place.why) == (inner, tuple(inner.split("/")), "")
-
-
-def test_an_absolute_path_that_goes_up_is_outside() -> None:
-    """However it begins."""
-    assert "outside" in ProjectRoot("/p", "/p").place("/p/a/../../etc/passwd").why
 
 
 def test_the_root_is_its_links_end(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from resume_hooks.parts.codex.transcripts.as_records import ENCRYPTED, as_record
 from resume_hooks.parts.codex.transcripts.history import History
 from resume_hooks.parts.codex.transcripts.lines import rollout_lines
 from resume_hooks.parts.codex.transcripts.meta import read_meta
-from resume_hooks.parts.codex.transcripts.segments import chain_lines
+from resume_hooks.parts.codex.transcripts.segments import Finder, chain_lines
 from resume_hooks.transcripts import records, tokens
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.transcript import Transcript, scan
@@ -66,6 +66,13 @@ def converted(path: Path, target: Path) -> Transcript:
     return scan(str(target))
 
 
+def _history(path: Path, find: Finder = find_in_corpus) -> History:
+    history = History(str(path))
+    for one in chain_lines(str(path), find):
+        history.take(one)
+    return history
+
+
 def made(tmp_path: Path, lines: Iterable[Line]) -> list[Record]:
     """The records of a made-up thread."""
     return list(as_records(rollout_lines(str(write(tmp_path, lines))), THREAD))
@@ -79,9 +86,7 @@ def texts(found: Iterable[Record]) -> list[str]:
 @every_rollout
 def test_it_says_what_would_be_sent(rollout: Path, tmp_path: Path) -> None:
     """Live records hold every readable text of the history, every call with its answer, and the tokens counted last."""
-    history = History(str(rollout))
-    for each in chain_lines(str(rollout), find_in_corpus):
-        history.take(each)
+    history = _history(rollout)
     transcript = converted(rollout, tmp_path / "a.jsonl")
     live = [transcript.read(node) for node in transcript.chain]
     spoken = "\n".join(records.text(record) for record in live)
@@ -197,14 +202,6 @@ def test_tools(tmp_path: Path) -> None:
     assert answers["3"]["content"][1]["source"]["media_type"] == "image/png"
 
 
-def test_an_old_compaction_tells_its_summary(tmp_path: Path) -> None:
-    """A client that wrote the summary alone."""
-    old = line("compacted", {"message": f"{items.SUMMARY}: done"})
-    found = made(tmp_path, [meta(), said("user", "one"), said("assistant", "two"), old])
-    assert records.text(found[-1]) == f"one\n{items.SUMMARY}: done"
-    assert found[-1]["isCompactSummary"]
-
-
 @pytest.mark.skipif(not codex_rollouts(), reason="the corpus of rollouts is missing: set RESUME_HOOKS_CODEX")
 def test_damage_is_converted_or_told(tmp_path: Path) -> None:
     """Of 200 damaged rollouts each gives a transcript that our reader takes whole, or one of our own errors.
@@ -262,13 +259,6 @@ def _lines(path: Path) -> list[Line]:
     return [one for one in before if one["ordinal"] < base["end_ordinal_exclusive"]] + own
 
 
-def _history(path: Path) -> History:
-    history = History(str(path))
-    for one in chain_lines(str(path), find_in_corpus):
-        history.take(one)
-    return history
-
-
 @every_rollout
 def test_it_is_what_the_description_says(rollout: Path) -> None:
     """Each real rollout gives the items of the reference, each with an id of its own; tokens are the last count."""
@@ -292,11 +282,13 @@ def test_an_old_compaction_leaves_prompts_and_its_summary(tmp_path: Path) -> Non
         said("user", "<environment_context> x"),
         said("user", "one"),
         said("assistant", "two"),
-        line("compacted", {"message": "what was done"}),
+        line("compacted", {"message": f"{items.SUMMARY}: done"}),
         said("user", "three"),
     ]
     left = effective(rollout_lines(str(write(tmp_path, lines))))
-    assert [items.text(one.payload) for one in left] == ["one", "what was done", "three"]
+    assert [items.text(one.payload) for one in left] == ["one", f"{items.SUMMARY}: done", "three"]
+    told = made(tmp_path, lines)[-2]
+    assert (records.text(told), told["isCompactSummary"]) == (f"one\n{items.SUMMARY}: done", True)
 
 
 def test_a_fork_and_a_rewind_go_on_from_what_they_name(tmp_path: Path) -> None:
@@ -317,10 +309,7 @@ def test_a_fork_and_a_rewind_go_on_from_what_they_name(tmp_path: Path) -> None:
     assert texts[str(rewind)] == ["one", "two", "again"]
     own = effective(chain_lines(str(parent), files.get))
     assert [one.uuid for one in effective(chain_lines(str(fork), files.get))][:2] == [one.uuid for one in own][:2]
-    history = History(str(fork))
-    for one in chain_lines(str(fork), files.get):
-        history.take(one)
-    assert not history.measured
+    assert not _history(fork, files.get).measured
     assert read_meta(str(rewind)).thread_id == THREAD
     with pytest.raises(SessionNotFound, match="goes on from is gone"):
         effective(chain_lines(str(fork), lambda _: None))
