@@ -123,7 +123,11 @@ class Codex:
         """The threads that can be read, each by its newest file."""
         self._copies.make_room()
         newest = self._look().threads.values()
-        return [_file(rollout) for rollout in newest if encodable(rollout.path) == rollout.path]
+        return [  # an inode below zero, as of all that is not read where it lies
+            TranscriptFile(path, _project(path), name.thread_id, "", -1 - at.st_ino, at.st_size, at.st_mtime_ns)
+            for path, name, at in newest
+            if encodable(path) == path
+        ]
 
     def notes(self) -> list[str]:
         """How many compressed rollouts are passed over."""
@@ -206,12 +210,6 @@ def _project(path: str) -> str:
 def _session(rollout: Rollout) -> SessionFile:
     status = rollout.status
     return SessionFile(rollout.name.thread_id, rollout.path, status.st_mtime, status.st_size, NAME)
-
-
-def _file(rollout: Rollout) -> TranscriptFile:
-    path, name, status = rollout
-    inode = -1 - status.st_ino  # below zero, as of all that is not read where it lies
-    return TranscriptFile(path, _project(path), name.thread_id, "", inode, status.st_size, status.st_mtime_ns)
 
 
 def _thread_id(path: str) -> str:

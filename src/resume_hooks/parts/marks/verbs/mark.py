@@ -24,13 +24,9 @@ def set_mark(options: MarkOptions) -> None:
     require_whole(session)
     refuse_subagent(session)
     active = state.find(session.session_id)
-    if options.show or options.clear:
-        _old(session, active, options)
-    else:
+    if not (options.show or options.clear):
         _new(session, active, options)
-
-
-def _old(session: SessionFile, active: Mark | None, options: MarkOptions) -> None:
+        return
     cleared = active is not None and options.clear and not options.dry_run
     if cleared:
         state.clear(session.session_id)
