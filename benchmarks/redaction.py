@@ -23,8 +23,8 @@ from hypothesis.strategies import from_regex
 
 from resume_hooks import redaction
 from resume_hooks.parts.secrets import cleaner, literals
+from resume_hooks.parts.secrets.audit import BLOCK
 from resume_hooks.parts.secrets.cleaner import Cleaner
-from resume_hooks.parts.secrets.scan import BLOCK
 from resume_hooks.redaction.json_lines import find_in_line, redact_bytes, redact_line
 from resume_hooks.redaction.load_rules import rules
 from resume_hooks.redaction.texts import suspects

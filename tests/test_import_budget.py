@@ -202,7 +202,7 @@ def test_the_help_of_a_verb(config_home: ConfigHome) -> None:
     }
     assert {name for name in engine if name.count(".") > 1} <= {
         "resume_hooks.derive.trim", "resume_hooks.derive.trim.options", "resume_hooks.search.roles",
-        "resume_hooks.reading.char_budget", "resume_hooks.parts.share.export", "resume_hooks.parts.share.export.forms",
+        "resume_hooks.reading.char_budget", "resume_hooks.parts.share.export",
     }  # fmt: skip
 
 

@@ -17,8 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from benchmarks.attribution.replay import NOBODY, Rebuilt, Sessions, commands_in, lines_in, rebuilt, steps_in
-from resume_hooks.parts.attribution.asked_line import asked_line
-from resume_hooks.parts.attribution.candidates import Candidates
+from resume_hooks.parts.attribution.answer import Candidates, asked_line
 from resume_hooks.parts.attribution.rule import writer
 from resume_hooks.paths import Where
 from resume_hooks.search.hits import Sources

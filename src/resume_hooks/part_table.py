@@ -85,9 +85,9 @@ TRIGGERS: Dict[str, Tuple[str, str, str, str, str, str, Tuple[str, ...], str, bo
 """Triggers: the part, then what ``seam.Trigger`` says behind the name."""
 
 CHECKS: Dict[str, Tuple[str, str, str]] = {
-    "copies": ("moved", "checks:check", "giants"),
-    "team": ("team", "check:team", "clipboard"),
-    "prompts": ("lost", "checks:check", "giants"),
+    "copies": ("moved", "copies:check", "giants"),
+    "team": ("team", "answers:check", "clipboard"),
+    "prompts": ("lost", "strategy:check", "giants"),
 }
 """Checks of doctor: the part, the function, the check before which it stands."""
 
@@ -101,7 +101,7 @@ AGENTS: Dict[str, Tuple[str, str, str, Tuple[str, ...], str, str, str, str, str,
         "CODEX_THREAD_ID",
         "",
         "sessions.strategy:Codex",
-        "derive.writer:CodexWriter",
+        "writer:CodexWriter",
         "defects:defects",
         "defects:is_loss",
         "model:CodexExec",
@@ -195,7 +195,7 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
             "subagents",
             ("--subagents",),
             "Their sub-agents instead, with what each was asked; handoff and fork take their ids.",
-            "verbs.subagents:print_subagents",
+            "verbs:print_subagents",
             True,
         )
     ],
@@ -207,18 +207,18 @@ ANSWERS: Dict[str, List[Tuple[str, str]]] = {
     "what a model decided": [("smart_trim", "lane:decided")],
     "homes of a session": [("moved", "find_moved_repo:homes")],
     "notes on a session": [("moved", "copies:copies_note")],
-    "at a start in a new folder": [("moved", "moved_folder:line")],
-    "of a new folder": [("moved", "moved_folder:answer")],
+    "at a start in a new folder": [("moved", "rehome:start_line")],
+    "of a new folder": [("moved", "rehome:folder_answer")],
     "of the others of a folder": [("moved", "rehome:others")],
     "bring in": [("share", "verbs.import_:bring_in")],
     "after a session was deleted": [("team", "answers:after_delete")],
     "after a session was scrubbed": [("team", "answers:after_scrub")],
     "at a start": [("team", "team_file:unpushed")],
     "in the background after a start": [("team", "answers:after_start")],
-    "after a turn": [("team", "push_hook:main")],
+    "after a turn": [("team", "background:main")],
     "whether the driver is needed": [("team", "team_file:found")],
     "the Agent SDK's store": [("team", "sdk_store:PostgresSessionStore")],
-    "what was lost before": [("lost", "lost_prompts:at_first")],
+    "what was lost before": [("lost", "strategy:at_first")],
     "beside a handoff": [("documents", "asked:beside")],
     "documents of a session": [("documents", "places:documents_of")],
     "written into projects": [("documents", "places:written")],

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +15,15 @@ from resume_hooks.cli.main import cli as command
 from resume_hooks.cli.schema import form
 from resume_hooks.derive import summary
 from resume_hooks.derive.model.port import ModelCalls
+from resume_hooks.hooks.reply import block, host_of
 from resume_hooks.maintenance.doctor import Finding, diagnose
 from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.sessions.locate import resolve
 from tests.builders import SESSION, ConfigHome, conversation, write_session
 from tests.cli.conftest import Cli, Document
+from tests.cli.desk import CLIENT, HOUR, Desk
 from tests.derive.summary.models import Scripted
+from tests.parts.codex import rollouts
 from tests.parts.codex.rollouts import OTHER, THREAD, call, codex_rollouts, counted, item, meta, output, said, write
 
 KEY = "sk-ant-api03-" + "Ab3dE5gH" * 11 + "-AAAAAA"
@@ -235,3 +240,50 @@ def test_doctor_tells_of_both(config_home: ConfigHome, monkeypatch: pytest.Monke
     assert "codex plugin add resume-hooks@resume-hooks" in told().remedy
     (codex / "config.toml").write_text('[plugins."resume-hooks@resume-hooks"]\nenabled = true\n', "utf-8")
     assert (told().code, told().detail) == ("other-agents-ok", "Codex: 1 session")
+
+
+def test_codex_is_answered_in_its_own_form() -> None:
+    """Two keys and no third, which its strict schema would refuse."""
+    host = host_of({"turn_id": "t", "model": "gpt-5"})
+    card = "To confirm, type >trim yes in Claude Code"
+    found = json.loads(block(card, host))
+    assert found == {"decision": "block", "reason": "To confirm, type >trim yes in Codex"}
+    assert "hookSpecificOutput" in json.loads(block(card, host_of({"session_id": "s"})))
+
+
+def test_sessions_of_another_agent_are_in_the_list(desk: Desk) -> None:
+    """With its name, which is searched too; what was said and every preview are theirs; its own program goes on."""
+    talk = [rollouts.said("user", "Tune the parser", 1), rollouts.said("assistant", "The needle is in it.", 2)]
+    rollout = rollouts.write(desk.home.root / ".codex", [rollouts.meta(cwd=str(desk.project)), *talk])
+    os.utime(rollout, (time.time() - 9 * HOUR,) * 2)
+    before = rollout.read_bytes()
+    (desk.bin / "codex").write_text(CLIENT)
+    (desk.bin / "codex").chmod(0o755)
+    screen = desk.run("resume", columns=150, HOME=str(desk.home.root))
+    screen.wait_for("^> Fix the parser")
+    screen.wait_for("^  codex · Tune the parser")
+    screen.type("needle")
+    screen.wait_for(r"^> codex · Tune the parser +(strong|fair|weak)  The needle")
+    screen.key("Escape")
+    screen = desk.run("resume", "codex tune", columns=150, HOME=str(desk.home.root))
+    screen.wait_for("^> codex · Tune the parser")
+    screen.wait_for("1 turn, newest first")
+    for told in ("1 session, oldest first", "not cached"):
+        screen.key("Tab")
+        screen.wait_for(told)
+    screen.key("Enter")
+    screen.wait_for(r"How do you want to continue\?")
+    screen.type("1\r")
+    screen.wait_for(f"STARTED resume {rollouts.THREAD} IN {desk.project.name}$")
+    assert screen.ended() == 0
+    assert screen.left_as_it_was()
+    shell = f"cd {desk.project} && codex resume {rollouts.THREAD}"
+    screen = desk.run("resume", rollouts.THREAD, "--way", "go on", "--print", columns=200, HOME=str(desk.home.root))
+    assert screen.ended() == 0
+    assert shell.encode() in screen.raw
+    screen = desk.run("continue", rollouts.THREAD, "--fork", columns=200, HOME=str(desk.home.root))
+    screen.wait_for(rf"STARTED resume (?!{rollouts.THREAD})\S+ IN {desk.project.name}$")
+    (desk.bin / "codex").unlink()
+    screen = desk.run("handoff", rollouts.THREAD, "--start", columns=200, HOME=str(desk.home.root))
+    screen.wait_for("codex is not on PATH, so nothing was made")
+    assert rollout.read_bytes() == before

@@ -6,19 +6,19 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any
 
 import pytest
 
 from resume_hooks.archive.vault import permission
 from resume_hooks.parts.lost import history
-from resume_hooks.parts.lost.lost_prompts import lost_prompts
+from resume_hooks.parts.lost.strategy import lost_prompts
 from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.agents.registry import all_files, store_of
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, write_session
 from tests.cli.conftest import Cli, Document
+from tests.cli.desk import Desk
 
 LOST, YOUNG, COMMANDS = session_id(7), session_id(8), session_id(9)
 AT = 1_700_000_000_000
@@ -129,17 +129,17 @@ def test_it_costs_what_changed(kept: Path, config_home: ConfigHome, monkeypatch:
     path = lost()[LOST]
     note = config_home.config / "resume-hooks" / "mirrors" / "prompts" / "read.json"
     before = path.stat().st_ino, note.read_bytes()
-    read: list[int] = []
-    told = history._entries
+    read: list[object] = []
+    told = history._entry
 
-    def watched(stream: BinaryIO, start: int) -> Iterator[tuple[history.Entry | None, int]]:
-        read.append(start)
-        return told(stream, start)
+    def watched(record: dict[str, Any]) -> history.Entry | None:
+        read.append(record)
+        return told(record)
 
-    monkeypatch.setattr(history, "_entries", watched)
+    monkeypatch.setattr(history, "_entry", watched)
     assert lost() == {LOST: path}
     assert (path.stat().st_ino, note.read_bytes()) == before
-    assert read == [json.loads(before[1])["end"]]
+    assert read == []
     with kept.open("a") as stream:
         stream.write(f'ne"}}\n{typed(LOST, "One more", AT + 9_000)}\n')
     assert lost() == {LOST: path}
@@ -188,3 +188,19 @@ def test_what_cannot_be_told(kept: Path, config_home: ConfigHome) -> None:
     mirrors.symlink_to(config_home.root)
     assert store_of(config_home.where, "prompts").sessions() == []
     assert not (config_home.root / "prompts").exists()
+
+
+def test_chosen_on_a_terminal(desk: Desk) -> None:
+    """Marked in the list; chosen or named, it is said what is left and what goes on from it."""
+    said = {"display": "why does the zebra loop", "timestamp": 1_700_000_000_000, "project": str(desk.project)}
+    line = json.dumps({**said, "pastedContents": {}, "sessionId": session_id(7)})
+    (desk.home.config / "history.jsonl").write_text(f"{line}\n")
+    screen = desk.run("resume", "zebra")
+    screen.wait_for(r"> prompts only · why does the zebra loop")
+    screen.key("Enter")
+    screen.wait_for("Only its prompts are left")
+    screen.wait_for("handoff " + r"\s*".join(session_id(7)))  # wherever the terminal breaks a long line
+    assert screen.ended() == 2
+    named = desk.run("resume", session_id(7))
+    named.wait_for("Only its prompts are left")
+    assert named.ended() == 2

@@ -14,6 +14,7 @@ from resume_hooks.parts.marks import state as mark_state
 from tests.builders import SESSION, ConfigHome, conversation
 from tests.cli.conftest import Cli
 from tests.hooks.test_prompt import OTHER, event, is_pasted_over
+from tests.hooks.test_triggers import ID, is_ours, is_pasted
 from tests.sessions.archived.test_verbs import assert_refused
 from tests.test_clock_jumps import YEAR, Clock, hands, path, send
 from tests.test_import_budget import reads_a_transcript
@@ -83,3 +84,60 @@ def test_a_session_without_a_transcript(config_home: ConfigHome) -> None:
     text = card(trigger, event("", session_id=OTHER))
     assert "There is nothing to mark: this session has no transcript yet.\n\nSend a prompt first." in text
     assert "Your text: my words" in text
+
+
+OURS = [
+    (">mark", "mark", ""),
+    (">Mark try it", "mark", "try it"),
+    ("/resume-hooks:mark YES", "mark", "YES"),
+    (">mark try it>mark yes", "mark", "yes"),
+    (">mark try it >mark YES\n", "mark", "YES"),
+    (">mark>mark yes", "mark", "yes"),
+    (">mark try it/resume-hooks:mark yes", "mark", "yes"),
+    (">mark try it>mark another", "mark", "another"),
+    (">mark test the >mark trigger", "mark", "test the >mark trigger"),
+    (">mark see >mark yes please", "mark", "see >mark yes please"),
+    (">back", "back", ""),
+    (">back it was slower", "back", "it was slower"),
+    ("/resume-hooks:back\nlong\nreport", "back", "long\nreport"),
+    (">back>back it was slower", "back", "it was slower"),
+    (">back>BACK>back", "back", ""),
+    (">back/resume-hooks:back it", "back", "it"),
+    (">back >handoff was tried", "back", ">handoff was tried"),
+    (">back a >back b", "back", "a >back b"),
+    (">back a>back b", "back", "a>back b"),
+    (">mark>back it was slower", "back", "it was slower"),
+]
+FORMER = [
+    (">checkpoint try it", "mark", "try it"),
+    (">checkpoint try it>mark yes", "mark", "yes"),
+    (">checkpoint try it>checkpoint yes", "mark", "yes"),
+    (">Rewind it was slower", "back", "it was slower"),
+]
+PASTED = [
+    (f">back it was slower/resume {ID}", "back"),
+    (">back it was slower /clear", "back"),
+    (f">back>back it /resume {ID}", "back"),
+    (f">mark try it/resume {ID}", "mark"),
+    (f">mark try it>mark yes /resume {ID}", "mark"),
+]
+
+
+@pytest.mark.parametrize(("prompt", "verb", "text"), [*OURS, *FORMER])
+def test_ours(prompt: str, verb: str, text: str) -> None:
+    """Recognised with its verb, its text as it was typed, and its form."""
+    is_ours(prompt, verb, text)
+
+
+@pytest.mark.parametrize(("prompt", "verb"), PASTED)
+def test_pasted_over_left_over_text(prompt: str, verb: str) -> None:
+    """A trigger that ends in a command of the client: nothing is to be made of it."""
+    is_pasted(prompt, verb)
+
+
+@pytest.mark.parametrize("prompt", [">mark" * 100_000 + " yes", ">mark " * 100_000 + "x"])
+def test_a_long_prompt_is_decided(prompt: str) -> None:
+    """A megabyte is one pass."""
+    found = recognise(prompt)
+    assert found is not None
+    assert found.verb == "mark"

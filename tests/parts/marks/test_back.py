@@ -13,11 +13,11 @@ import pytest
 
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
-from resume_hooks.errors import InSubagent, UsageError
+from resume_hooks.errors import UsageError
 from resume_hooks.parts.marks import back
-from resume_hooks.parts.marks import mark as marks
+from resume_hooks.parts.marks import state as marks
 from resume_hooks.parts.marks.back import MAX_REPORT, BackPlan
-from resume_hooks.parts.marks.mark import Mark
+from resume_hooks.parts.marks.state import Mark
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
@@ -256,13 +256,6 @@ def test_a_mark_among_messages_that_a_compaction_kept(config_home: ConfigHome) -
     assert made.tokens_after < 2_000
 
 
-@pytest.mark.parametrize("report", ["", "  ", "\n\t\n", "\u2003"])
-def test_an_empty_report_is_refused(config_home: ConfigHome, report: str) -> None:
-    """In the exact words, before anything is read."""
-    with pytest.raises(UsageError, match=r"^Report cannot be empty\.$"):
-        planned(config_home, explored(), "r3", report)
-
-
 def test_a_report_has_a_limit(config_home: ConfigHome) -> None:
     """Half a million characters are kept whole; one more is refused, and the message says where the text is."""
     most = "é" * MAX_REPORT
@@ -292,13 +285,6 @@ def test_hostile_reports_and_goals(config_home: ConfigHome, text: str) -> None:
     assert told["message"]["content"].count(CLOSING) == 1
     assert records.text(card) != "No response requested."
     assert b'"cwd":"/evil"' not in Path(made.file).read_bytes()
-
-
-def test_sub_agents_are_refused(config_home: ConfigHome) -> None:
-    """In the exact words of a mark."""
-    lines = [{**record, "isSidechain": True} for record in explored()]
-    with pytest.raises(InSubagent, match=r"^A sub-agent has no marks$"):
-        planned(config_home, lines, "r3")
 
 
 def test_snapshots_of_what_is_kept_come_along(config_home: ConfigHome) -> None:

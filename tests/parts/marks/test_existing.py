@@ -5,7 +5,7 @@ from __future__ import annotations
 from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.derive.child.write import write
 from resume_hooks.parts.marks import back
-from resume_hooks.parts.marks import mark as marks
+from resume_hooks.parts.marks import state as marks
 from resume_hooks.sessions import locate
 from tests.builders import ConfigHome
 from tests.derive.child.test_existing import hand_off, parent

@@ -16,10 +16,10 @@ from resume_hooks.hooks import confirmations, hook_state
 from resume_hooks.hooks.prompt import card, is_off
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.parts.marks import state
-from resume_hooks.parts.marks.back_text import LeftOut
+from resume_hooks.parts.marks.back import LeftOut
 from resume_hooks.parts.marks.cards import left_alone
 from resume_hooks.parts.marks.lane import AGAIN
-from resume_hooks.parts.marks.mark import Mark
+from resume_hooks.parts.marks.state import Mark
 from resume_hooks.sessions.record_references import TranscriptNames
 from tests.builders import (
     SESSION,

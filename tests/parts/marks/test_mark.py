@@ -8,9 +8,9 @@ import pytest
 
 from resume_hooks.errors import InSubagent, NothingToMark, UsageError
 from resume_hooks.hooks import hook_state
-from resume_hooks.parts.marks import mark as marks
 from resume_hooks.parts.marks import state
-from resume_hooks.parts.marks.mark import MAX_GOAL, Placed
+from resume_hooks.parts.marks import state as marks
+from resume_hooks.parts.marks.state import MAX_GOAL, Placed
 from resume_hooks.sessions import locate
 from tests.builders import (
     SESSION,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from resume_hooks.parts.marks import back
-from resume_hooks.parts.marks import mark as marks
+from resume_hooks.parts.marks import state as marks
 from tests.derive.child.test_write import (
     Plan,
     parent,

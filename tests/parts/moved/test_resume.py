@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import time
 
 import pytest
 
-from tests.builders import ConfigHome, session_id, tool_result, tool_use, user, write_session
+from tests.builders import ConfigHome, conversation, session_id, tool_result, tool_use, user, write_session
 from tests.cli.conftest import Cli, Document
+from tests.cli.desk import HOUR, Desk
 from tests.cli.test_resume import project
 
 __all__ = ["project"]
@@ -52,3 +54,74 @@ class TestGone:
         assert (done.returncode, done.stdout) == (1, b"")
         assert f"--home {project} --start" in done.stderr.decode()
         assert list(config_home.project(project).iterdir()) == []
+
+
+class TestGoneOnATerminal:
+    """A session whose folder is not there any more."""
+
+    def test_a_folder_that_was_renamed(self, desk: Desk) -> None:
+        """It is found by the files that the session worked on, and the session re-homed as a child."""
+        old, new = desk.home.root / "old", desk.home.root / "new"
+        new.mkdir()
+        (new / "parser.py").write_text("")
+        rows = [{**record, "cwd": str(old)} for record in conversation(2, session_id=session_id(5))]
+        rows[1]["message"]["content"] += f' {{"file_path":"{old}/parser.py"}}'
+        rows.append({**rows[-1], "uuid": "z", "parentUuid": "r3", "toolUseResult": {"filePath": f"{old}/parser.py"}})
+        write_session(desk.home.project(str(old)), session_id(5), rows, mtime=time.time() - HOUR)
+        screen = desk.run("resume", session_id(5), "--way", "go on", columns=250)
+        screen.wait_for(f"{old} is gone")
+        screen.wait_for(f"1  {new} +has 1 of the 1 file that it worked on")
+        screen.wait_for(f"2  {desk.project} +the current folder")
+        screen.key("Enter")
+        found = screen.wait_for(r"STARTED --resume ([0-9a-f-]{36}) IN (\S+)")
+        assert found.group(2) == new.name
+        assert found.group(1) != session_id(5)
+        assert (desk.home.project(str(new)) / f"{found.group(1)}.jsonl").is_file()
+
+    def test_the_others_of_the_folder(self, desk: Desk) -> None:
+        """A line says how they come along; it does not once each has a copy."""
+        old = desk.home.root / "old"
+        for number, title in ((5, "Lost"), (6, "Beside")):
+            desk.session(number, title, folder=old)
+        for locator, told in (("Lost", True), ("Beside", False)):
+            screen = desk.run("continue", locator, columns=250)
+            screen.wait_for("the current folder")
+            screen.key("Enter")
+            screen.wait_for("STARTED --resume")
+            assert (f"note: 1 other session of {old} can come too: ".encode() in screen.raw) is told
+            assert (f"rehome {old} --home {desk.project}".encode() in screen.raw) is told
+
+    def test_into_this_folder(self, desk: Desk) -> None:
+        """Where nothing tells where it went."""
+        old = desk.home.root / "old"
+        parent = desk.session(5, "Lost", folder=old)
+        content = parent.read_bytes()
+        screen = desk.run("continue", "Lost", columns=250)
+        screen.wait_for(f"1  {desk.project} +the current folder")
+        screen.key("Enter")
+        found = screen.wait_for(r"STARTED --resume ([0-9a-f-]{36}) IN (\S+)")
+        assert found.group(2) == desk.project.name
+        assert parent.read_bytes() == content
+
+    def test_the_child_is_gone_on_in_as_it_is(self, desk: Desk) -> None:
+        """It was written a moment ago, by us: an empty line makes no second child."""
+        desk.session(5, "Lost", folder=desk.home.root / "old")
+        before = desk.ids()
+        screen = desk.run("resume", "Lost", columns=250)
+        screen.wait_for("q to leave")
+        screen.key("Enter")
+        screen.wait_for(r"How do you want to continue\?(.|\n)*> +1  go on")
+        screen.key("Enter")
+        found = screen.wait_for(r"STARTED --resume ([0-9a-f-]{36}) IN (\S+)")
+        assert desk.ids() - before == {found.group(1)}
+        assert b"may be open in a client" not in screen.raw
+
+    def test_left(self, desk: Desk) -> None:
+        """Nothing is made."""
+        desk.session(5, "Lost", folder=desk.home.root / "old")
+        before = desk.ids()
+        screen = desk.run("resume", "Lost", "--way", "go on")
+        screen.wait_for("q to leave")
+        screen.type("q\r")
+        assert screen.ended() == 130
+        assert desk.ids() == before

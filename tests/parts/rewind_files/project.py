@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.parts.rewind_files import files_at_prompt, history, target
+from resume_hooks.parts.rewind_files import files_at_prompt, history
 from resume_hooks.parts.rewind_files.plan import FilesPlan
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
@@ -102,7 +102,7 @@ class Project:
         """What takes the files back to a prompt, for somebody in the folder ``$PWD``."""
         read = history.read(session)
         return files_at_prompt.plan(
-            read, target.aim(read, target.parse(to)), Where({**os.environ, **self.home.environ})
+            read, files_at_prompt.aim(read, files_at_prompt.parse(to)), Where({**os.environ, **self.home.environ})
         )
 
     def tree(self) -> dict[str, tuple[int, bytes]]:

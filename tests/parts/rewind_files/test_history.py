@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from resume_hooks.errors import NoFileHistory, NotATranscript
-from resume_hooks.parts.rewind_files import history
+from resume_hooks.errors import NoFileHistory, NotATranscript, UsageError
+from resume_hooks.parts.rewind_files import files_at_prompt, history
+from resume_hooks.parts.rewind_files.files_at_prompt import Aim, Target
 from resume_hooks.paths import session_id_of
 from resume_hooks.sessions.session_files import session_file
+from tests.builders import assistant, user
 from tests.needs import corpus
-from tests.parts.rewind_files.project import Project, backup, delta, edited, prompt_id, snapshot, turns
+from tests.parts.rewind_files.project import SESSION, Project, backup, delta, edited, prompt_id, snapshot, turns
 
 A1, A2, B1 = "aaaaaaaaaaaaaaaa@v1", "aaaaaaaaaaaaaaaa@v2", "bbbbbbbbbbbbbbbb@v1"
 
@@ -120,3 +123,123 @@ def test_real_sessions_are_read() -> None:
                 assert {state.message for state in found.states} & {prompt.uuid for prompt in found.prompts}, path
                 read += 1
     assert read > 20
+
+
+A3 = "aaaaaaaaaaaaaaaa@v3"
+UUID = prompt_id(1)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("12", Target(12, 0, None)),
+        ("turn 12", Target(12, 0, None)),
+        (" Turn12 ", Target(12, 0, None)),
+        ("last", Target(0, 0, None)),
+        (UUID, Target(None, UUID, None)),
+        (UUID.upper(), Target(None, UUID.upper(), None)),
+        ("abcd:34", Target(None, 34, "abcd")),
+        (f"abcd:{UUID}", Target(None, UUID, "abcd")),
+    ],
+)
+def test_what_is_typed(typed: str, meant: Target) -> None:
+    """A number is a turn; a colon stands between a session and a record."""
+    assert files_at_prompt.parse(typed) == meant
+
+
+@pytest.mark.parametrize("typed", ["", "0", "-3", "12-14", "abc", "abcd:", "abcd:x", ":3", "١٢", "turn", "9" * 30])
+def test_what_names_no_message(typed: str) -> None:
+    """It is refused with the forms that there are."""
+    with pytest.raises(UsageError):
+        files_at_prompt.parse(typed)
+
+
+def aim(project: Project, records: Sequence[object], to: str) -> Aim:
+    """The aim at a message of a session."""
+    found = history.read(project.session(records))  # type: ignore[arg-type]
+    return files_at_prompt.aim(found, files_at_prompt.parse(to))
+
+
+def three() -> list[object]:
+    """Three prompts, a state at each."""
+    states = [snapshot(prompt_id(number), {"a": backup(name, number)}) for number, name in ((1, A1), (2, A2), (3, A3))]
+    return [*turns(3), *states]
+
+
+@pytest.mark.parametrize("to", ["2", prompt_id(2), prompt_id(2).upper(), f"{SESSION}:2"])
+def test_the_state_at_a_prompt(project: Project, to: str) -> None:
+    """By turn, uuid or line."""
+    found = aim(project, three(), to)
+    assert (found.prompt.turn, found.exact, found.state.backups["a"].name) == (2, True, A2)
+
+
+def test_the_last_prompt(project: Project) -> None:
+    """Whatever its number."""
+    assert aim(project, three(), "last").prompt.turn == 3
+
+
+@pytest.mark.parametrize(
+    ("to", "why", "remedy"),
+    [
+        (f"{SESSION}:3", "is no prompt", f'{prompt_id(3)} turn 3 "prompt 3"'),
+        (f"{SESSION}:6", "is no prompt", f'{prompt_id(3)} turn 3 "prompt 3"'),
+        (prompt_id(99), "No record", 'turn 1 "prompt 1"'),
+        ("4", "No turn 4", "1 to 3"),
+    ],
+)
+def test_what_is_no_prompt_of_the_session(project: Project, to: str, why: str, remedy: str) -> None:
+    """The nearest prompts are named, with what can be typed instead; or the turns."""
+    with pytest.raises(UsageError, match=why) as caught:
+        aim(project, three(), to)
+    assert remedy in caught.value.remedy
+
+
+def with_an_edit(project: Project, prompts: int, *states: object) -> list[object]:
+    """So many prompts, between the first and the second of which a tool wrote a file."""
+    chain = turns(prompts)
+    return [*chain[:2], *edited(str(project.path("a")), "x", uuid="e", parent="a1"), *chain[2:], *states]
+
+
+def test_a_prompt_without_a_state_has_the_one_before(project: Project) -> None:
+    """Which is not exact where a tool wrote a file between."""
+    found = aim(project, with_an_edit(project, 3, snapshot(prompt_id(1), {"a": backup(A1)})), "3")
+    assert (found.exact, found.state.backups["a"].name) == (False, A1)
+
+
+def test_a_state_counts_further_where_nothing_was_edited(project: Project) -> None:
+    """The one after a prompt, too: newer clients write none for a turn of milliseconds."""
+    states = [snapshot(prompt_id(1), {"a": backup(A1)}), snapshot(prompt_id(3), {"a": backup(A3, 3)})]
+    found = aim(project, with_an_edit(project, 3, *states), "2")
+    assert (found.exact, found.state.backups["a"].name) == (True, A3)
+
+
+def test_before_the_first_state_there_is_none(project: Project) -> None:
+    """Edits came before it, so nobody knows; the first prompt that has one is named."""
+    with pytest.raises(NoFileHistory, match="at or before turn 1") as caught:
+        aim(project, with_an_edit(project, 2, snapshot(prompt_id(2), {"a": backup(A2, 2)})), "1")
+    assert "turn 2" in caught.value.remedy
+
+
+def branched() -> list[object]:
+    """Prompt 1, then two branches from it: prompt 2, which was left, and prompt 3."""
+    return [
+        *turns(2),
+        user("prompt 3", uuid=prompt_id(3), parent="a1", ts=9),
+        assistant("done", uuid="a3", parent=prompt_id(3), ts=10),
+        snapshot(prompt_id(1), {}),
+        snapshot(prompt_id(2), {"b": backup(A1)}),
+        snapshot(prompt_id(3), {"c": backup(A1)}),
+    ]
+
+
+@pytest.mark.parametrize(("to", "tracked"), [("1", {"b", "c"}), ("2", {"b"}), ("3", {"c"})])
+def test_states_of_another_branch_do_not_count(project: Project, to: str, tracked: set[str]) -> None:
+    """Those that went on from the prompt do: what they first touched is as it was at the prompt."""
+    assert {path for state in aim(project, branched(), to).states for path in state.backups} == tracked
+
+
+def test_a_cycle_of_parents_ends(project: Project) -> None:
+    """Damaged links are walked once."""
+    records = three()
+    records[0] = {**records[0], "parentUuid": "a3"}  # type: ignore[dict-item]
+    assert aim(project, records, "2").prompt.turn == 2

@@ -14,6 +14,8 @@ from resume_hooks.derive.child.write import write
 from resume_hooks.errors import CantRestore
 from resume_hooks.parts.rewind_files import plan
 from resume_hooks.parts.rewind_files.plan import Change
+from resume_hooks.parts.rewind_files.safe_paths import MAX_DEPTH, ProjectRoot
+from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.locate import SessionFile
 from tests.builders import write_session
@@ -36,14 +38,10 @@ def test_a_file_is_restored(project: Project) -> None:
     assert "-new" in change.difference.lines
 
 
-def test_a_file_that_came_later_is_deleted(project: Project) -> None:
-    """There was none at the prompt."""
+def test_a_file_that_came_later_is_deleted_and_one_that_went_created(project: Project) -> None:
+    """The one with its mode and the folder that it lay in."""
     project.put("sub/a", "new\n")
     assert only(project, {"sub/a": backup(None)}).action == "delete"
-
-
-def test_a_file_that_went_is_created(project: Project) -> None:
-    """With the folder that it lay in."""
     change = only(project, {"sub/deep/a": project.keep("a", "old\n", mode=0o755)})
     assert (change.action, change.after and change.after.mode) == ("create", 0o755)
 
@@ -57,16 +55,10 @@ def test_a_file_that_is_as_it_was(project: Project, there: bool) -> None:
 
 
 def test_a_mode_alone_is_a_difference(project: Project) -> None:
-    """As for the client."""
+    """As for the client; a backup's set-user-id bit is not given back."""
     project.put("a", "old\n", 0o600)
-    change = only(project, {"a": project.keep("a", "old\n", mode=0o755)})
-    assert (change.action, change.difference.lines) == ("restore", ())
-
-
-def test_no_file_gets_the_rights_of_its_owner(project: Project) -> None:
-    """A backup's set-user-id bit is not given back."""
-    project.put("a", "new\n")
     change = only(project, {"a": project.keep("a", "old\n", mode=0o4755)})
+    assert (change.action, change.difference.lines) == ("restore", ())
     assert change.after is not None
     assert change.after.mode == 0o755
 
@@ -111,70 +103,26 @@ def test_an_absolute_path_is_the_same_file(project: Project) -> None:
     assert (change.place.path, change.action) == ("a", "restore")
 
 
-def link_to_file(project: Project) -> None:
-    """The file is a link."""
-    project.put("real", "x\n")
-    os.symlink("real", project.path("a"))
-
-
-def link_out(project: Project) -> None:
-    """Its folder is a link that leads out."""
-    outside = project.folder.parent / "outside"
-    outside.mkdir()
-    (outside / "b").write_text("x\n")
-    os.symlink(outside, project.path("sub"))
-
-
-def link_inside(project: Project) -> None:
-    """Its folder is a link within the project."""
-    project.put("real/b", "x\n")
-    os.symlink("real", project.path("sub"))
-
-
-def dangling(project: Project) -> None:
-    """The file is a link to nothing."""
-    os.symlink("nowhere", project.path("a"))
-
-
-def folder_there(project: Project) -> None:
-    """A folder has its name."""
-    project.path("a").mkdir()
-
-
-def file_on_the_way(project: Project) -> None:
-    """A file stands where its folder was."""
-    project.put("sub", "a file\n")
-
-
-def pipe(project: Project) -> None:
-    """A pipe has its name: to read it would take for ever."""
-    os.mkfifo(project.path("a"))
-
-
-def hard_link(project: Project) -> None:
-    """The file has another name, perhaps outside."""
-    os.link(project.put("other", "x\n"), project.path("a"))
-
-
 @pytest.mark.parametrize(
-    ("made", "path", "why"),
+    ("path", "make", "why"),
     [
-        (link_to_file, "a", "symbolic link"),
-        (dangling, "a", "symbolic link"),
-        (link_out, "sub/b", "symbolic link"),
-        (link_inside, "sub/b", "symbolic link"),
-        (file_on_the_way, "sub/b", "not a folder"),
-        (folder_there, "a", "no regular file"),
-        (pipe, "a", "no regular file"),
-        (hard_link, "a", "hard links"),
+        ("a", lambda at, inside: at.symlink_to(inside / "b"), "symbolic link"),
+        ("a", lambda at, _: at.symlink_to("nowhere"), "symbolic link"),
+        ("sub/b", lambda at, _: at.symlink_to(at.parent.parent), "symbolic link"),
+        ("sub/b", lambda at, inside: at.symlink_to(inside), "symbolic link"),
+        ("sub/b", lambda at, _: at.write_text("a file"), "not a folder"),
+        ("a", lambda at, _: at.mkdir(), "no regular file"),
+        ("a", lambda at, _: os.mkfifo(at), "no regular file"),  # to read it would take for ever
+        ("a", lambda at, inside: at.hardlink_to(inside / "b"), "hard links"),
     ],
 )
 @pytest.mark.parametrize("gone", [False, True])
 def test_what_is_no_plain_file_is_refused(
-    project: Project, made: Callable[[Project], None], path: str, why: str, gone: bool
+    project: Project, path: str, make: Callable[[Path, Path], object], why: str, gone: bool
 ) -> None:
-    """To be restored or to be deleted."""
-    made(project)
+    """To be restored or to be deleted: a link, out of the project, too; a folder; a pipe; what has another name."""
+    (project.folder.parent / "b").write_text("x\n")
+    make(project.path(path.partition("/")[0]), project.put("real/b", "x\n").parent)
     change = only(project, {path: project.keep(path, None if gone else "old\n")})
     assert (change.action, change.missing) == ("none", False)
     assert why in change.why
@@ -377,3 +325,87 @@ def test_a_parents_backup_is_not_taken_for_its_childs(project: Project) -> None:
     shutil.rmtree(project.store.with_name(child.session_id))
     (change,) = project.plan(locate.session_file(child.file)).changes
     assert change.missing
+
+
+REFUSED = {
+    "": "no path",
+    ".": "no path",
+    "./a": "no path",
+    "a//b": "no path",
+    "a/": "no path",
+    "a\0b": "no path",
+    "/".join(["x"] * (MAX_DEPTH + 1)): "no path",
+    "\ud800": "no path",
+    "..": "outside",
+    "../x": "outside",
+    "a/../../x": "outside",
+    "a/..": "outside",
+    "/etc/passwd": "outside",
+    "/": "outside",
+    "//etc/passwd": "outside",
+    "/p/../etc/passwd": "outside",
+    "/p/a/../../etc/passwd": "outside",
+    "/project-2/a": "outside",
+    "C:\\x": "another system",
+    "c:/x": "another system",
+    "\\\\server\\x": "another system",
+    ".git/hooks/pre-commit": "git",
+    "sub/.GIT/config": "git",
+    ".g\u200cit/config": "git",
+    ".git": "git",
+}
+
+
+@pytest.mark.parametrize("path", REFUSED)
+def test_hostile_paths(path: str) -> None:
+    """Each is refused with its reason, before the disk is asked."""
+    place = ProjectRoot("/p", "/p").place(path)
+    assert place.parts == ()
+    assert REFUSED[path] in place.why
+
+
+@pytest.mark.parametrize(
+    ("path", "inner"),
+    [
+        ("a.txt", "a.txt"),
+        ("a/b c/ü", "a/b c/ü"),
+        ("..a/b..", "..a/b.."),
+        ("~", "~"),
+        ("-rf", "-rf"),
+        ("/named/a", "a"),
+        ("/real/a/b", "a/b"),
+        (".gitignore", ".gitignore"),
+        (".github/x", ".github/x"),
+        ("a\nb", "a\nb"),
+    ],
+)
+def test_paths_below_the_project(path: str, inner: str) -> None:
+    """Relative ones, and absolute ones by either name of the project."""
+    place = ProjectRoot("/named", "/real").place(path)
+    assert (place.path, place.parts, place.why) == (inner, tuple(inner.split("/")), "")
+
+
+def test_the_root_is_its_links_end(tmp_path: Path) -> None:
+    """Links to the project are the user's own."""
+    (tmp_path / "real").mkdir()
+    os.symlink(tmp_path / "real", tmp_path / "named")
+    root = ProjectRoot.of(f"{tmp_path}/named/", Where({"HOME": "/nowhere"}))
+    assert root[:2] == (f"{tmp_path}/named", f"{tmp_path}/real")
+
+
+@pytest.mark.parametrize("path", [".claude/settings.json", ".claude", "state/backups/x"])
+def test_the_clients_own_folder_is_closed(tmp_path: Path, path: str) -> None:
+    """A session of the home itself could name it."""
+    root = ProjectRoot.of(str(tmp_path), Where({"HOME": str(tmp_path), "RESUME_HOOKS_HOME": f"{tmp_path}/state"}))
+    assert "client" in root.place(path).why
+    assert not root.place(".claude.md").why
+
+
+@pytest.mark.parametrize(
+    ("folder", "moved"), [("", False), ("/p/a/b", False), ("/elsewhere/a/b", False), ("/p/x/b", True), ("/b", True)]
+)
+def test_a_file_that_lay_behind_a_link(folder: str, moved: bool) -> None:
+    """Its real folder did not end as its path says; a project that moved as a whole is fine."""
+    root = ProjectRoot("/p", "/p")
+    assert root.moved(root.place("a/b/file"), folder) is moved
+    assert not root.moved(root.place("file"), folder)

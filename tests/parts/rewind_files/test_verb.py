@@ -68,6 +68,7 @@ def test_a_dry_run_shows_and_writes_nothing(project: Project, capsys: pytest.Cap
 def test_yes_writes_and_undo_takes_back(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
     """The receipt says where the copies are, and how to get them back."""
     before = project.tree()
+    assert "nothing to undo" in document(capsys, SESSION, "--undo", "--yes", code=1)["error"]["message"]
     done = document(capsys, SESSION, "--to", "1", "--yes")["data"]
     assert {row["path"]: (row["action"], row["status"]) for row in done["files"]} == {
         "a": ("restore", "written"), "b": ("delete", "written"), "sub/c": ("create", "written"),
@@ -167,6 +168,7 @@ def test_ctrl_c_in_the_middle(
     assert error["code"] == "interrupted"
     assert "1 of 3 files" in error["message"]
     assert "copies are in" in error["remedy"]
+    assert project.path("a").read_text() == "old\n", "the file at hand was finished"
     assert run(["rewind-files", SESSION, "--undo", "--yes"]) == 0
     assert project.tree() == before
 

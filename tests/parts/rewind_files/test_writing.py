@@ -16,13 +16,20 @@ from hypothesis import strategies as st
 
 from resume_hooks import clock
 from resume_hooks.errors import Interrupted, NoFileHistory, WriteFailed
-from resume_hooks.parts.rewind_files import backup, writing
+from resume_hooks.parts.rewind_files import writing
 from resume_hooks.parts.rewind_files.plan import FilesPlan
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
-from resume_hooks.storage import project_files, state_file
+from resume_hooks.storage import state_file
+from tests.builders import SESSION as ARCHIVED
 from tests.builders import ConfigHome
+from tests.cli.conftest import Cli
 from tests.parts.rewind_files.project import SESSION, Project, denied, manifest_of
+from tests.sessions.archived.test_verbs import assert_refused
+from tests.test_clock_jumps import YEAR, Clock, hands
+
+__all__ = ["hands"]
+
 
 NAMES = ("a", "b", "sub/c", "sub/deep/d")
 OLD: dict[str, str | None] = {"a": "old a\n", "b": None, "sub/c": "old c\n", "sub/deep/d": "old d\n"}
@@ -52,10 +59,10 @@ def test_all_is_put_back_and_taken_back(project: Project) -> None:
     before = project.tree()
     writing.write(decided, project.home.where)
     assert contents(project) == as_old()
-    writing.write(backup.plan_undo(SESSION, project.home.where), project.home.where)
+    writing.write(writing.plan_undo(SESSION, project.home.where), project.home.where)
     assert project.tree() == before
     assert not project.path("sub/deep").exists()
-    writing.write(backup.plan_undo(SESSION, project.home.where), project.home.where)
+    writing.write(writing.plan_undo(SESSION, project.home.where), project.home.where)
     assert contents(project) == as_old()
 
 
@@ -77,22 +84,12 @@ def test_a_run_of_the_same_instant_gets_another_name(project: Project, monkeypat
     project.put("a", "newer\n")
     again = writing.write(_planned_again(project), project.home.where)
     assert manifest_of(kept) != manifest_of(again)
-    writing.write(backup.plan_undo(SESSION, project.home.where), project.home.where)
+    writing.write(writing.plan_undo(SESSION, project.home.where), project.home.where)
     assert contents(project) == as_old() | {"a": b"newer\n"}
 
 
 def _planned_again(project: Project) -> FilesPlan:
-    return project.plan(locate.session_file(_file(project)))
-
-
-def _file(project: Project) -> str:
-    return str(project.home.project(str(project.folder)) / f"{SESSION}.jsonl")
-
-
-def test_nothing_to_undo(project: Project) -> None:
-    """One sentence."""
-    with pytest.raises(NoFileHistory, match="nothing to undo"):
-        backup.plan_undo(SESSION, project.home.where)
+    return project.plan(locate.session_file(str(project.home.project(str(project.folder)) / f"{SESSION}.jsonl")))
 
 
 def test_an_undo_never_means_an_older_run(project: Project) -> None:
@@ -101,31 +98,25 @@ def test_an_undo_never_means_an_older_run(project: Project) -> None:
     project.put("a", "a day's work\n")
     kept = writing.write(_planned_again(project), project.home.where)
     project.put("a", "a day's work\n")
-    undo = backup.plan_undo(SESSION, project.home.where)
+    undo = writing.plan_undo(SESSION, project.home.where)
     assert (undo.wanted, undo.takes_back) == ((), manifest_of(kept)["time"])
 
 
 def test_a_run_without_a_manifest_touched_nothing(project: Project) -> None:
-    """It was ended while it made its copies, so the one before it is the last."""
+    """It was ended while it made its copies, so the one before it is the last, however long its manifest is."""
     kept = writing.write(planned(project), project.home.where)
     (Path(kept).parent / "9999").mkdir()
     (Path(kept).parent / "9999" / "manifest.json.new").write_text("{")
-    assert len(backup.plan_undo(SESSION, project.home.where).wanted) == 4
-
-
-def test_a_long_manifest_is_read(project: Project) -> None:
-    """That of thousands of files takes more than a megabyte."""
-    kept = writing.write(planned(project), project.home.where)
     with (Path(kept) / "manifest.json").open("a") as stream:
-        stream.write(" " * 2 * 1024 * 1024)
-    assert len(backup.plan_undo(SESSION, project.home.where).wanted) == 4
+        stream.write(" " * 2 * 1024 * 1024)  # as that of thousands of files
+    assert len(writing.plan_undo(SESSION, project.home.where).wanted) == 4
 
 
 def test_an_undo_marks_what_was_changed_by_hand_since(project: Project) -> None:
     """It would be overwritten; it is kept all the same."""
     writing.write(planned(project), project.home.where)
     project.put("a", "by hand\n")
-    undo = backup.plan_undo(SESSION, project.home.where)
+    undo = writing.plan_undo(SESSION, project.home.where)
     assert {change.place.path: change.changed_since for change in undo.wanted} == {
         "a": True, "b": False, "sub/c": False, "sub/deep/d": False,
     }  # fmt: skip
@@ -141,27 +132,7 @@ def test_a_damaged_manifest_ends_it(project: Project, damage: bytes) -> None:
     kept = writing.write(_planned_again(project), project.home.where)
     (Path(kept) / "manifest.json").write_bytes(damage)
     with pytest.raises(NoFileHistory, match="can't be read"):
-        backup.plan_undo(SESSION, project.home.where)
-
-
-def changed(project: Project) -> None:
-    """Edited."""
-    project.put("sub/c", "by hand\n")
-
-
-def saved_anew(project: Project) -> None:
-    """The same bytes, written once more: the write would refuse it."""
-    os.utime(project.put("sub/c", "new c\n"), ns=(1, 1))
-
-
-def removed(project: Project) -> None:
-    """Gone."""
-    project.path("sub/c").unlink()
-
-
-def appeared(project: Project) -> None:
-    """One where there was none."""
-    project.put("sub/deep/d", "by hand\n")
+        writing.plan_undo(SESSION, project.home.where)
 
 
 def swapped(project: Project) -> None:
@@ -171,14 +142,17 @@ def swapped(project: Project) -> None:
     os.symlink(outside, project.path("sub"))
 
 
-def backup_changed(project: Project) -> None:
-    """The client's own copies are other ones."""
-    for path in project.store.iterdir():
-        path.write_text("other\n")
-
-
-@pytest.mark.parametrize("act", [changed, saved_anew, removed, appeared, swapped])
-def test_what_changed_since_it_was_looked_at_is_left(project: Project, act: Callable[[Project], None]) -> None:
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda project: project.put("sub/c", "by hand\n"),
+        lambda project: os.utime(project.put("sub/c", "new c\n"), ns=(1, 1)),  # saved anew as it was
+        lambda project: project.path("sub/c").unlink(),
+        lambda project: project.put("sub/deep/d", "by hand\n"),  # where there was none
+        swapped,
+    ],
+)
+def test_what_changed_since_it_was_looked_at_is_left(project: Project, act: Callable[[Project], object]) -> None:
     """Then nothing at all is written, and no copy kept."""
     decided = planned(project)
     act(project)
@@ -186,7 +160,7 @@ def test_what_changed_since_it_was_looked_at_is_left(project: Project, act: Call
     with pytest.raises(WriteFailed):
         writing.write(decided, project.home.where)
     assert project.tree() == before
-    assert os.listdir(backup.folder_of(SESSION, project.home.where)) == []
+    assert os.listdir(writing.folder_of(SESSION, project.home.where)) == []
     if act is swapped:
         assert (project.folder.parent / "outside" / "c").read_text() == NEW["sub/c"]
 
@@ -201,26 +175,6 @@ def test_a_folder_that_takes_no_files_any_more(project: Project, monkeypatch: py
     assert project.tree() == before
 
 
-def test_an_interruption_lets_the_file_at_hand_be_finished(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It tells how far it came, and an undo takes that back."""
-    decided = planned(project)
-    before = project.tree()
-    write = project_files.write
-
-    def interrupted(*arguments: Any, **more: Any) -> None:
-        signal.raise_signal(signal.SIGINT)
-        write(*arguments, **more)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(project_files, "write", interrupted)
-        with pytest.raises(Interrupted, match="1 of 4 files") as caught:
-            writing.write(decided, project.home.where)
-    assert "--undo" in caught.value.remedy
-    assert contents(project)["a"] == b"old a\n"
-    writing.write(backup.plan_undo(SESSION, project.home.where), project.home.where)
-    assert project.tree() == before
-
-
 def test_an_interruption_before_the_first_file(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing was changed, and no copies stay."""
     decided = planned(project)
@@ -229,7 +183,7 @@ def test_an_interruption_before_the_first_file(project: Project, monkeypatch: py
     with pytest.raises(Interrupted, match="0 of 4 files"):
         writing.write(decided, project.home.where)
     assert project.tree() == before
-    assert os.listdir(backup.folder_of(SESSION, project.home.where)) == []
+    assert os.listdir(writing.folder_of(SESSION, project.home.where)) == []
 
 
 def test_each_folder_is_swept_once(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,7 +213,8 @@ def test_a_set_group_id_bit_of_the_file_stays(project: Project) -> None:
 def test_a_backup_that_changed_meanwhile_is_not_taken(project: Project) -> None:
     """What was shown is what is written."""
     decided = planned(project)
-    backup_changed(project)
+    for path in project.store.iterdir():
+        path.write_text("other\n")
     before = project.tree()
     with pytest.raises(WriteFailed, match="changed while it was looked at"):
         writing.write(decided, project.home.where)
@@ -272,7 +227,7 @@ def test_a_folder_swapped_for_a_link_in_between_leads_nowhere(
     """Between the copies and the first write, the worst moment: nothing outside is touched."""
     decided = planned(project)
     outside = project.folder.parent / "outside"
-    keep = backup.back_up
+    keep = writing.back_up
 
     def keep_and_swap(*arguments: Any) -> str:
         kept = keep(*arguments)
@@ -338,7 +293,7 @@ def _recover(environ: dict[str, str]) -> None:
     """Undo what was done, as another process than the one that was killed."""
     with pytest.MonkeyPatch.context() as patch, contextlib.suppress(NoFileHistory):
         patch.setattr(state_file, "process_runs", lambda _: False)
-        undo = backup.plan_undo(SESSION, Where(environ))
+        undo = writing.plan_undo(SESSION, Where(environ))
         assert not undo.left
         if undo.wanted:
             writing.write(undo, Where(environ))
@@ -374,5 +329,26 @@ def test_there_and_back_is_where_it_began(tmp_path_factory: pytest.TempPathFacto
         writing.write(decided, Where(environ))
     assert contents(project) == {name: old for name, (old, _new, _mode) in tracked.items() if old is not None}
     if decided.wanted:
-        writing.write(backup.plan_undo(SESSION, Where(environ)), Where(environ))
+        writing.write(writing.plan_undo(SESSION, Where(environ)), Where(environ))
     assert project.tree() == before
+
+
+def test_it_is_refused(config_home: ConfigHome, cli: Cli) -> None:
+    """With the one command that brings it back; nothing of the copy changes."""
+    assert_refused(config_home, cli, ("rewind-files", ARCHIVED, "--to", "last", "--yes"))
+
+
+def test_undo_means_the_run_that_was_last(tmp_path: Path, config_home: ConfigHome, hands: Clock) -> None:
+    """Also where the clock went back between two runs: runs sort as they were made."""
+    project = Project(config_home, tmp_path / "work" / "proj")
+    names: list[str] = []
+    for ahead in (0, -YEAR, -2 * YEAR, -YEAR, 10):
+        hands.ahead = ahead
+        project.put("a", f"new {len(names)}")
+        decided = project.plan(project.simple({"a": project.keep("a", "old")}))
+        names.append(os.path.basename(writing.write(decided, project.home.where)))
+        found = writing.plan_undo(SESSION, project.home.where)
+        names.append(os.path.basename(writing.write(found, project.home.where)))
+        assert project.path("a").read_text() == f"new {len(names) - 2}"
+    assert names == sorted(names)
+    assert len(set(names)) == len(names)

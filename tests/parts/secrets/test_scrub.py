@@ -101,10 +101,11 @@ def test_a_secret_of_the_users_own(path: Path, document: Document, cli: Cli) -> 
 
 def test_what_could_not_be_done_costs_the_exit_code(path: Path, document: Document, cli: Cli) -> None:
     """A place of the family that is left is told, with exit code 1."""
-    laid(path.with_suffix("") / "tool-results" / "a.bin", b"\0" + ONE.encode())
+    picture = laid(path.with_suffix("") / "tool-results" / "a.bin", b"\0" + ONE.encode())
     done = cli("scrub", SESSION, "--in-place", "--yes", "--json")
     data = json.loads(done.stdout)["data"]
     assert (done.returncode, [place["state"] for place in data["places"]]) == (1, ["left", "removed"])
+    assert picture.stat().st_mtime == LONG_AGO
     assert document("scrub", SESSION)["data"]["receipt"] is None
 
 

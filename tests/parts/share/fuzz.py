@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from resume_hooks.errors import ResumeHooksError
+from resume_hooks.parts.share.export import HTML, MARKDOWN
 from resume_hooks.parts.share.export.document import Document, DocumentOptions
-from resume_hooks.parts.share.export.forms import HTML, MARKDOWN
 from resume_hooks.parts.share.export.select_records import EVERYTHING, LIVE_ONLY, WHOLE
 from resume_hooks.sessions.locate import SessionFile
 from tests.builders import SESSION, ConfigHome

@@ -14,8 +14,7 @@ from resume_hooks.derive.child.write import write
 from resume_hooks.parts.stats import cache
 from resume_hooks.parts.stats.cache import TranscriptCounts, gather
 from resume_hooks.parts.stats.count import Child, Counts, Day
-from resume_hooks.parts.stats.state_sizes import parts
-from resume_hooks.parts.stats.totals import Figures, figures, percentile
+from resume_hooks.parts.stats.totals import Figures, figures, percentile, state_sizes
 from resume_hooks.sessions.link_log import Link, record_link, record_superseded
 from resume_hooks.sessions.session_files import session_file
 from tests.builders import SESSION, ConfigHome, assistant, conversation, line, session_id, user, write_session
@@ -225,7 +224,7 @@ def test_the_state_folder_part_by_part(config_home: ConfigHome, tmp_path: Path) 
     (state / "links.jsonl").write_bytes(b"x" * 100)
     (tmp_path / "big").write_bytes(b"x" * 10_000)
     (state / "link").symlink_to(tmp_path / "big")
-    assert parts(config_home.where) == [("vault", 2, 510), ("links.jsonl", 1, 100), ("link", 0, 0)]
+    assert state_sizes(config_home.where) == [("vault", 2, 510), ("links.jsonl", 1, 100), ("link", 0, 0)]
 
 
 def test_a_handoff_that_clear_led_to(config_home: ConfigHome) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.parts.subagents.inline import inline_agents
+from resume_hooks.parts.subagents.as_session import inline_agents
 from tests.builders import (
     CWD,
     SESSION,

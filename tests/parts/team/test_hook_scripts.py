@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from tests.hook_scripts.test_install import attempts, install, state
 from tests.hook_scripts.test_notice import asked, event, lay
 from tests.hook_scripts.test_session import STARTUP, make_ready, wait_for
 from tests.hooks.conftest import Run
+from tests.test_import_budget import HEAVY, loaded, roots
 
 
 def test_a_team_that_is_sent_turns(plugin: PluginCopy) -> None:
@@ -114,3 +116,23 @@ def test_a_team_that_is_sent_nothing_is_told_once(config_home: ConfigHome, run_h
     assert say("startup") == ""
     team_file.note_pushed(where)
     assert team_file.failing(where) is None
+
+
+def test_the_help_of_a_group(config_home: ConfigHome) -> None:
+    """The acts of ``team`` are declared where they are; what reads, sends and imports sessions is not loaded."""
+    found = roots(loaded(config_home, "helps", None, "team"))
+    engine = {
+        f"resume_hooks.{name}"
+        for name in ("derive", "reading.bundle", "redaction", "search.engine", "archive", "cli.child")
+    }
+    assert found.isdisjoint(HEAVY | engine | {"psycopg"})
+
+
+def test_a_start_without_a_team(config_home: ConfigHome) -> None:
+    """It looks for one file of ours: the standard library alone, and of the part what reads that."""
+    event = {"session_id": SESSION, "hook_event_name": "SessionStart", "source": "startup"}
+    found = loaded(config_home, "session", event)
+    foreign = {name.partition(".")[0] for name in found} - set(sys.stdlib_module_names) - {"resume_hooks"}
+    assert foreign == set()
+    ours = {name for name in found if name.startswith("resume_hooks.parts.team")}
+    assert ours == {"resume_hooks.parts.team", "resume_hooks.parts.team.team_file"}

@@ -16,7 +16,8 @@ import pytest
 
 from resume_hooks.cli.schema import form
 from resume_hooks.errors import AmbiguousLocator
-from resume_hooks.parts.team import background, connect, pushing
+from resume_hooks.maintenance.doctor import Finding, diagnose
+from resume_hooks.parts.team import answers, background, connect, pushing, team_file
 from resume_hooks.parts.team.connect import Connection
 from resume_hooks.parts.team.joined import project_of
 from resume_hooks.parts.team.pushing import Pushed
@@ -367,3 +368,29 @@ def test_secrets_of_many_kinds_fit_a_terminal() -> None:
     assert max(map(len, text.splitlines())) <= 130
     assert "1,770" in text
     assert "59 kind-number-59" in text.replace("\n", " ")
+
+
+def diagnosed(cwd: Path) -> Finding:
+    """What doctor says of the team."""
+    return next(finding for finding in diagnose(str(cwd)) if finding.name == "team")
+
+
+def test_a_team_that_is_sent_nothing(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """None was joined; one is pushed to; the driver is missing; a push failed."""
+    assert diagnosed(tmp_path).code == "team-none"
+    team = {"version": 1, "service": "work", "login": "alice", "machine": "m", "projects": ["h/o/r"]}
+    file = config_home.config / "resume-hooks" / "team" / "team.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps(team))
+    assert (
+        diagnosed(tmp_path).detail
+        == "work as alice; turns' ends push 1 project, last push never; the server was not asked"
+    )
+    monkeypatch.setattr(answers, "find_spec", lambda _: None)
+    assert "-m pip install" in diagnosed(tmp_path).remedy
+    monkeypatch.setattr(sys, "prefix", str(config_home.config))
+    (config_home.config / "requirements.lock").touch()
+    assert diagnosed(tmp_path).remedy.endswith("hooks/engine --install --team")
+    team_file.note_failing(("the server is away", "Wait."), 1, Where(), at_once=False)
+    assert diagnosed(tmp_path).code == "team-failing"
+    assert diagnosed(tmp_path).detail.startswith("1 session waits")

@@ -1,29 +1,105 @@
-"""The answer to ``which session wrote a line``: the record of the edit that left it, as the hit of a search."""
+"""The answer to ``which session wrote a line``: the record of the edit that left it, as the hit of a search.
+
+The line is one of a file as it is now, in which its neighbours say whether a text is its own. The edits that may have
+written it are found by the index, and read from the transcripts.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from resume_hooks.errors import UsageError
-from resume_hooks.parts.attribution.asked_line import AskedLine, asked_line
-from resume_hooks.parts.attribution.candidates import Candidates, name_of
-from resume_hooks.parts.attribution.rule import writer
-from resume_hooks.paths import Where
+from resume_hooks.parts.attribution.edits import Change, changes_of, split
+from resume_hooks.parts.attribution.rule import Edit, writer
+from resume_hooks.paths import Where, canonical, open_regular, read_regular
 from resume_hooks.search.engine import SearchResult, in_index, unsearched
 from resume_hooks.search.hits import WIDTH, Hit, Hits, Sources, Wording, strength
 from resume_hooks.search.index.connect import OpenIndex
 from resume_hooks.search.index.postings import Posting, turn_key
+from resume_hooks.search.index.tokenize import forms_of
 from resume_hooks.search.index.unread import Sought
-from resume_hooks.search.query import Query
-from resume_hooks.search.ranking import Found, TurnHit
-from resume_hooks.search.scope import Scope, enter, meant, unknown, unseen
-from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.search.query import Query, Term
+from resume_hooks.search.ranking import Found, Lookup, Ranking, Terms, TurnHit
+from resume_hooks.search.scope import Entered, Scope, enter, limits, meant, unknown, unseen
+from resume_hooks.system.git_worktrees import project_at, root_above
+from resume_hooks.system.text import counted, one_line, plain_line
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.lines import read_lines
+from resume_hooks.transcripts.records import Record, string
 
 if TYPE_CHECKING:
     from resume_hooks.search.index.update import Progress
 
 SURE = 0.99  # how likely a session that is named wrote the line, as benchmarks/attribution measures it
+MOST = 5_000
+"""Calls that are read, the newest; what has more is no file that is written by hand."""
+
+LARGEST = 16 * 1024 * 1024
+"""Bytes of a file that is looked at; nobody edits a larger one by hand."""
+
+_ASKED = re.compile(r"(.+):(\d{1,9})", re.DOTALL)
+_ALL = "To see who read or wrote it, leave the line out."
+
+
+class AskedLine(NamedTuple):
+    """Line ``number``, from 1, of ``lines`` without their ends, in the file at ``path``, links resolved.
+
+    ``tail`` is what every checkout of its project calls the file, ``folders`` where these lie.
+    """
+
+    path: str
+    tail: str
+    folders: frozenset[str]
+    lines: list[str]
+    number: int
+
+    def is_named(self, recorded: str, cwd: str) -> bool:
+        """Whether a path that a session recorded, working in ``cwd``, is this file, or was in a checkout that moved."""
+        whole = os.path.normpath(os.path.join(cwd, recorded))
+        if not os.path.isabs(whole) or canonical(whole) == self.path:
+            return os.path.isabs(whole)
+        root = whole.removesuffix(f"{os.sep}{self.tail}")
+        if root == whole:
+            return False
+        return canonical(root) in self.folders or (
+            f"{cwd}{os.sep}".startswith(f"{root}{os.sep}") and not os.path.isdir(root)
+        )
+
+
+def asked_line(given: str, cwd: str, where: Where) -> AskedLine | None:
+    """The line that ``path:42`` names, seen from ``cwd``; None for a path alone. UsageError where there is none."""
+    match = _ASKED.fullmatch(given)
+    if match is None or os.path.lexists(os.path.join(cwd, given)):  # a colon may be part of a name
+        return None
+    path = os.path.normpath(os.path.join(cwd, os.path.expanduser(match[1])))
+    lines, number = _lines(path), int(match[2])
+    shown = plain_line(path)
+    if not 0 < number <= len(lines):
+        raise UsageError(f"{shown} has no line {number}", f"It has {counted(len(lines), 'line')}, counted from 1.")
+    if "\ufffd" in lines[number - 1]:
+        raise UsageError(f"Line {number} of {shown} is not UTF-8", f"Sessions hold no such text. {_ALL}")
+    path = canonical(path)
+    root = root_above(os.path.dirname(path)) or os.path.dirname(path)
+    return AskedLine(path, os.path.relpath(path, root), frozenset(project_at(root, where).folders), lines, number)
+
+
+def _lines(path: str) -> list[str]:
+    shown = plain_line(path)
+    if os.path.isdir(path):
+        raise UsageError(f"{shown} is a folder, which has no lines", "Name a file in it.")
+    try:
+        raw = read_regular(path, LARGEST)
+    except OSError as error:
+        raise UsageError(f"{shown} can't be read: {error.strerror}", f"Name a file that is there. {_ALL}") from error
+    if b"\0" in raw:
+        raise UsageError(f"{shown} is binary, which has no lines", _ALL)
+    return split(raw.decode("utf-8-sig", "replace"))
 
 
 def answer(options: Any, scope: Scope, cwd: str, *, limit: float, progress: Progress | None) -> SearchResult | None:
@@ -68,3 +144,66 @@ def _hits(record: Posting, asked: AskedLine, query: Query, sources: Sources) -> 
     text = one_line(plain_line(asked.lines[asked.number - 1]), WIDTH)
     marks = ((0, len(text)),)
     return [replace(hit, snippet=text, marks=marks, confidence=SURE, strength=strength(SURE)) for hit in found]
+
+
+def name_of(asked: AskedLine) -> Term:
+    """The file's own name as words, which a command that writes it holds."""
+    name = os.path.basename(asked.path)
+    return Term(name, tuple(map(tuple, forms_of(name))), exact=True)
+
+
+class Candidates:
+    """Finds edits by an open index, in files that were ``entered``; ``capped`` where there are more than it reads."""
+
+    def __init__(self, index: OpenIndex, scope: Scope, entered: Entered, sources: Sources) -> None:
+        self._index = index
+        self._scope = scope
+        self._entered = entered
+        self._sources = sources
+        self.capped = False
+
+    def edits(self, asked: AskedLine) -> Iterator[Edit[Posting]]:
+        """Every edit of the file that was asked about, and every look at it, as one that changes nothing."""
+        calls = self._calls(self._scope)
+        name = Terms(self._index.words).strictly(named) if (named := name_of(asked)).forms else None
+        if name and name.known:
+            calls += self._calls(replace(self._scope, file="", tool="Bash", role="call"), [name])
+        by_file: dict[int, dict[int, Posting]] = defaultdict(dict)
+        for call in calls:
+            by_file[call.file][call.offset] = call
+        for rows in by_file.values():
+            file = self._sources.file(next(iter(rows.values())))
+            if file is None:
+                continue
+            for row, record, made in _made(self._sources.readable(file), rows):
+                folder = string(record, "cwd")
+                if made.path and asked.is_named(made.path, folder):
+                    path = os.path.normpath(os.path.join(folder, made.path))
+                    branch, said = string(record, "gitBranch"), string(record, "timestamp")
+                    yield Edit(row, file.session_id, path, branch, said, made.hunks, made.blind)
+
+    def _calls(self, scope: Scope, having: Sequence[Lookup] = ()) -> list[Posting]:
+        within = limits(self._index.db, self._index.words, scope, self._entered.files, self._entered.known)
+        ranking = Ranking(self._index.words, within, (), None, 0)
+        found = ranking.records(MOST, having)
+        self.capped = self.capped or ranking.capped
+        return found
+
+
+def _made(path: str, rows: Mapping[int, Posting]) -> Iterator[tuple[Posting, Record, Change]]:
+    """What calls in a transcript changed, each with its record, once answered; ``rows`` are by their offsets."""
+    waiting: dict[str, tuple[Posting, Record, Record]] = {}
+    last = max(rows)
+    with contextlib.suppress(OSError), open_regular(path, follow=False) as stream:  # else it is gone since
+        for line in read_lines(stream, stream.seek(min(rows))):
+            row = rows.get(line.offset)
+            if row or any(call_id.encode() in line.raw for call_id in waiting):
+                record = records.parse(line.body) or {}
+                waiting |= {string(block, "id"): (row, record, block) for block in records.calls(record) if row}
+                for block in records.results(record):
+                    if asked := waiting.pop(string(block, "tool_use_id"), None):
+                        row, called, call = asked
+                        for change in changes_of(call, block, records.tool_details(record)):
+                            yield row, called, change
+            if line.offset >= last and not waiting:
+                return

@@ -112,7 +112,6 @@ def _tells(line: str) -> bool:
 
 
 def _places(block: Sequence[str | None], lines: Sequence[str | None]) -> Iterator[int]:
-    """Where a block stands among lines."""
     at = -1
     with contextlib.suppress(ValueError):
         while True:
@@ -132,14 +131,12 @@ def _trace(edit: Edit[R], asked: _Asked) -> _Trace[R]:
 
 
 def _fits(before: list[str], after: list[str], whole: bool, asked: _Asked) -> bool:
-    """Whether an edit wrote the line between its neighbours."""
     framed = [None, *after, None] if whole else after
     places = [at + asked.place - whole for at in _places(asked.block, framed)] if asked.block else []
     return bool(places) and not _new(before, after).isdisjoint(places)
 
 
 def _new(before: list[str], after: list[str]) -> frozenset[int]:
-    """The places of the lines after an edit that it wrote."""
     start = _alike(before, after)
     end = _alike(before[:start:-1], after[:start:-1])
     old, new = before[start : len(before) - end], after[start : len(after) - end]

@@ -17,7 +17,7 @@ PART = Part(
             ),
             session_variable="CODEX_THREAD_ID",
             strategy="sessions.strategy:Codex",
-            writer="derive.writer:CodexWriter",
+            writer="writer:CodexWriter",
             defects="defects:defects",
             is_loss="defects:is_loss",
             model="model:CodexExec",

@@ -67,16 +67,12 @@ def _of_lines(path: str) -> Iterator[Defect]:
         elif not raw.isascii() and raw.decode(errors="replace").encode() != raw:  # no UTF-8
             yield Defect(UTF8, f"{len(raw):,} bytes", number)
         elif line is None and raw.strip():
-            yield Defect(_why_skipped(raw), f"{len(raw):,} bytes", number)
-
-
-def _why_skipped(raw: bytes) -> Kind:
-    whole = raw.endswith(b"\n")
-    if len(raw) == MAX_LINE and not whole:
-        return LONG
-    if parse(raw) is not None:
-        return FORM
-    return GARBAGE if whole else TORN
+            whole = raw.endswith(b"\n")
+            if len(raw) == MAX_LINE and not whole:
+                kind = LONG
+            else:
+                kind = FORM if parse(raw) is not None else GARBAGE if whole else TORN
+            yield Defect(kind, f"{len(raw):,} bytes", number)
 
 
 def _of_items(items: list[Item], path: str) -> Iterator[Defect]:

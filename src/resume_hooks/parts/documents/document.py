@@ -2,7 +2,8 @@
 
 The document is what a fresh session was given, as Markdown for people. Words out of a transcript stand in its front
 matter as JSON strings, which YAML reads as they are, and in the text without what Markdown would fetch or run. A
-relative setting never leads out of the session's project, and no failure here costs the child.
+relative setting never leads out of the session's project, and no failure here costs the child. A ledger is a file with
+one line that says which session is the current one: every other byte of it stays as it is, line ends and mark included.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from resume_hooks.clock import minute
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.fresh_child import FilesBeside, RolloverPlan, digest_reference
 from resume_hooks.errors import UsageError, WriteFailed
-from resume_hooks.parts.documents import ledger
 from resume_hooks.parts.documents.places import ENDING
 from resume_hooks.paths import Where, project_folders
 from resume_hooks.reading.digest import as_text
@@ -27,6 +27,7 @@ from resume_hooks.sessions.opening_layout import next_step_of
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.storage import project_files
 from resume_hooks.system.text import plain, plain_line
+from resume_hooks.transcripts.lines import BOM
 
 SLUG = 48  # characters of a title in a file name: at most 192 bytes
 
@@ -37,6 +38,13 @@ _BLOCK = re.compile(r"(?:#{1,6}|[-+*])(?:\s|$)|>|~~~|```|(?:[-*_=]\s*){3}")
 _NOT_YAML = re.compile("[\ufffe\uffff]")  # what JSON leaves as it is, but readers of YAML refuse
 
 _FENCE = re.compile("`+")
+
+KEY = b"current session:"
+MAX_LEDGER = 16 * 1024 * 1024  # bytes; a larger file is something else
+TRIES = 3  # how often a ledger is read again that somebody else wrote meanwhile
+
+_LINE = re.compile(rb"(?i)(?:\xef\xbb\xbf)?[ \t]{0,60}(?:(?:[-*+]|#{1,6}|\d{1,9}[.)])[ \t]{1,60})?" + KEY)
+"""The beginning of the line, in whatever case, in a list or a heading too."""
 
 
 def out_path(out: str, decided: RolloverPlan, *, force: bool) -> str:
@@ -94,7 +102,7 @@ def write_for(
         current, _ = redact(current_session(decided, receipt.title, near))
         try:
             with project_files.folder_made(os.path.dirname(wanted.ledger)):
-                several = ledger.renew(wanted.ledger, current)
+                several = renew(wanted.ledger, current)
             renewed = wanted.ledger
             warnings += [several] if several else []
         except WriteFailed as error:
@@ -176,7 +184,6 @@ def _front_matter(decided: RolloverPlan, receipt: Receipt) -> Iterator[str]:
 
 
 def _text(decided: RolloverPlan, receipt: Receipt) -> Iterator[str]:
-    """The document's blocks after the front matter."""
     given, child = decided.contents, decided.draft
     yield f"# {markdown_line(receipt.title)}"
     if step := next_step_of(decided.opening):
@@ -218,3 +225,38 @@ def _json(text: str) -> str:
     """Foreign text as a string of JSON on one line, which YAML reads as well."""
     written = json.dumps(plain(text), ensure_ascii=False)
     return _NOT_YAML.sub(lambda sign: f"\\u{ord(sign.group()):04x}", written)
+
+
+def renew(path: str, current: str) -> str:
+    """Put ``current`` behind the first "current session:" of the ledger at ``path``, or at its end.
+
+    Returns a warning if the file has several such lines, else ``""``. WriteFailed leaves the file as it was.
+    """
+    for tries_left in reversed(range(TRIES)):
+        content, state = project_files.read_state(path, MAX_LEDGER)
+        renewed, count = with_current(content, current, path)
+        try:
+            project_files.write(path, renewed, state)
+            break
+        except WriteFailed:
+            if not tries_left:
+                raise
+    several = f"{path} has {count} lines that begin with 'current session:'; the first was renewed."
+    return several if count > 1 else ""
+
+
+def with_current(content: bytes, current: str, path: str) -> tuple[bytes, int]:
+    """A ledger's ``content`` with its line renewed, and how many such lines it had. WriteFailed if it is no text."""
+    if b"\0" in content or content.decode(errors="replace").encode() != content:
+        raise WriteFailed(f"{path} is no text in UTF-8, so it was left alone", "Name another file as the ledger.")
+    value = f" {current}".encode("utf-8", "replace")
+    lines = content.splitlines(keepends=True)
+    keys = [(number, key.end()) for number, line in enumerate(lines) if (key := _LINE.match(line))]
+    if not keys:
+        newline = b"\r\n" if b"\r\n" in content else b"\n"
+        joint = b"" if content in (b"", BOM) or content.endswith((b"\n", b"\r")) else newline
+        return content + joint + KEY + value + newline, 0
+    number, end = keys[0]
+    line = lines[number]
+    lines[number] = line[:end] + value + line[len(line.rstrip(b"\r\n")) :]
+    return b"".join(lines), len(keys)

@@ -17,6 +17,6 @@ PART = Part(
             strategy="strategy:PromptsLeft",
         ),
     ),
-    checks=(Check("prompts", "checks:check", before="giants"),),
-    answers=(Answer("what was lost before", "lost_prompts:at_first"),),
+    checks=(Check("prompts", "strategy:check", before="giants"),),
+    answers=(Answer("what was lost before", "strategy:at_first"),),
 )

@@ -66,17 +66,10 @@ class PromptedSession(NamedTuple):
     last: int
 
 
-class ReadHistory(NamedTuple):
-    """All sessions by id; ``grown`` is false where what was read before may be there no more."""
+def read_history(noted: str, where: Where) -> tuple[dict[str, PromptedSession], bool]:
+    """All sessions of the history by id, by the note at the path ``noted`` of what was read already, which is renewed.
 
-    sessions: dict[str, PromptedSession]
-    grown: bool
-
-
-def read_history(noted: str, where: Where) -> ReadHistory:
-    """What the history tells, by the note at the path ``noted`` of what was read already; the note is renewed.
-
-    OSError where the history is there and can't be read.
+    And whether it only grew: else what was read before may be there no more. OSError where it can't be read.
     """
     with open_regular(os.path.join(where.config, NAME)) as stream:
         inode, start, check, sessions = _note(noted)
@@ -84,8 +77,12 @@ def read_history(noted: str, where: Where) -> ReadHistory:
         if not grown:
             start, sessions = 0, {}
         end = start
-        for entry, end in _entries(stream, start):  # noqa: B007 - where the last one ended
-            if entry is not None:
+        stream.seek(start)
+        for line in stream:
+            if not line.endswith(b"\n"):
+                break  # still being written
+            end += len(line)
+            if (entry := _entry(parse(line) or {})) is not None:
                 before = sessions.get(entry.session_id) or PromptedSession(entry.project, 0, 0)
                 last = max(before.last, entry.at)
                 sessions[entry.session_id] = PromptedSession(before.project, before.prompts + entry.is_prompt, last)
@@ -93,7 +90,7 @@ def read_history(noted: str, where: Where) -> ReadHistory:
             place = {"inode": os.fstat(stream.fileno()).st_ino, "end": end, "check": _check(stream, end)}
             note = {"version": _VERSION, **place, "sessions": {own: list(told) for own, told in sessions.items()}}
             state_file.replace(noted, orjson.dumps(note), where)
-        return ReadHistory(sessions, grown)
+        return sessions, grown
 
 
 def entries(sessions: Container[str], where: Where) -> Iterator[Entry]:
@@ -105,16 +102,6 @@ def entries(sessions: Container[str], where: Where) -> Iterator[Entry]:
                 entry = _entry(parse(line) or {})
                 if entry is not None and entry.session_id in sessions:
                     yield entry
-
-
-def _entries(stream: BinaryIO, start: int) -> Iterator[tuple[Entry | None, int]]:
-    """What each whole line says, None for what is no prompt of a session, and the byte after it."""
-    stream.seek(start)
-    for line in stream:
-        if not line.endswith(b"\n"):
-            return  # still being written
-        start += len(line)
-        yield _entry(parse(line) or {}), start
 
 
 def _entry(record: Record) -> Entry | None:

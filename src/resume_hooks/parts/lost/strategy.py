@@ -9,6 +9,7 @@ import shlex
 import time
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -18,12 +19,16 @@ from resume_hooks.parts.lost.history import Entry, PromptedSession, entries, rea
 from resume_hooks.paths import ENDING, Where, all_folders, is_session_id, private_folder, project_key, session_id_of
 from resume_hooks.sessions import session_files, transcript_files
 from resume_hooks.sessions.agents.claude import Claude, ResumeCommands
-from resume_hooks.sessions.agents.registry import READ
+from resume_hooks.sessions.agents.registry import OTHERS, READ
 from resume_hooks.sessions.session_files import SessionFile, SessionStore, newest_first
 from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.storage.state_file import create, discard, sweep, temporary_in
 from resume_hooks.system import invocation
+from resume_hooks.system.text import counted
 from resume_hooks.transcripts.head_tail import HeadTail
+
+if TYPE_CHECKING:
+    from resume_hooks.maintenance.doctor import Finding
 
 NAME = "prompts"
 KEPT = ("vault", "trash")  # in the state folder: a folder a session that can be brought back
@@ -197,3 +202,36 @@ def _lines(typed: list[Entry], where: Where) -> Iterator[bytes]:
         }
         before = uuid
         yield orjson.dumps(record) + b"\n"
+
+
+def lost_prompts(where: Where, *, waiting: bool = False) -> str:
+    """How many sessions left their prompts alone, as the beginning of a sentence; ``""`` for none.
+
+    With somebody ``waiting`` a large history is not read for the first time: then there may be some.
+    """
+    known = OTHERS.get(NAME)
+    if known is None or not known.is_there(where):
+        return ""
+    if waiting and not known.is_quick(where):
+        return "prompts of lost sessions may be left"
+    lost, prompts = known.load(where).store.sessions(), 0
+    for session in lost:
+        with contextlib.suppress(OSError), open(session.path, "rb") as stream:
+            prompts += sum(1 for _ in stream) - 1
+    return f"{counted(prompts, 'prompt')} of {counted(len(lost), 'lost session')} are left" if lost else ""
+
+
+def at_first(where: Where) -> str:
+    """What is said once, to somebody who waits; ``""`` where nothing was lost."""
+    lost = lost_prompts(where, waiting=True)
+    return f"From before, {lost}: {invocation.typed(f'sessions --all --agent {NAME}')}" if lost else ""
+
+
+def check(_: str) -> Finding:
+    """How many sessions are gone of which prompts are left, as doctor says it."""
+    from resume_hooks.maintenance.doctor import ok  # a start, which asks for the rest, waits for no doctor
+
+    if found := lost_prompts(Where()):
+        lists = invocation.typed(f"sessions --all --agent {NAME}")
+        return ok(f"{found}, in history.jsonl; search finds them, {lists} lists them", "found")
+    return ok("no session is gone of which prompts are left")

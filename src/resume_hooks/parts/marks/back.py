@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from resume_hooks import clock
+from resume_hooks.clock import minute
 from resume_hooks.derive import agents
 from resume_hooks.derive import fork as forking
 from resume_hooks.derive.child.bookkeeping import books_of
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.rewrite_chain import (
-    ChainRewrite,
     Closing,
     ParentScan,
     chain_rewrite,
@@ -27,16 +27,17 @@ from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.derive.cut_point import AtRecord
 from resume_hooks.derive.fresh_child import Opening, fresh
 from resume_hooks.errors import NoMark, UsageError
-from resume_hooks.parts.marks.back_text import LeftOut, Told, card, model_text
 from resume_hooks.parts.marks.fork_point import on_parent
-from resume_hooks.parts.marks.mark import Mark, refuse_subagent
+from resume_hooks.parts.marks.state import Mark, refuse_subagent
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.lineage_block import unmarked
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.sessions.record_references import names_of
-from resume_hooks.system.text import encodable, plain
+from resume_hooks.sessions.opening_layout import REPORT
+from resume_hooks.sessions.record_references import SHORT, TranscriptNames, names_of
+from resume_hooks.system.text import encodable, one_line, plain
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.linearize import linearize, standalone_count
 from resume_hooks.transcripts.lines import Line
@@ -44,6 +45,92 @@ from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.provenance import BackTimes
 from resume_hooks.transcripts.records import USER, Record, message
 from resume_hooks.transcripts.transcript import Transcript
+
+SHOWN = 300
+"""Characters of a goal or a report that a card shows."""
+
+
+class LeftOut(NamedTuple):
+    """What is dropped from context: ``first`` and ``last`` record, and the session's names to reach them by.
+
+    ``prompt`` is the id of the first prompt in it before which the client kept the user's files, ``""`` for none.
+    """
+
+    names: TranscriptNames
+    first: int
+    last: int
+    prompt: str
+
+    @property
+    def span(self) -> str:
+        """The two references."""
+        first, last = self.names.reference(self.first), self.names.reference(self.last)
+        return first if first == last else f"{first} to {last}"
+
+
+class Told(NamedTuple):
+    """What a session that went back is told of: the user's ``report`` and what a fork ``found``, each ``""`` for none.
+
+    ``left_out`` is what it does not hold, ``lost`` why the mark can't be found any more, ``""`` where it does.
+    """
+
+    mark: Mark
+    report: str
+    left_out: LeftOut | None
+    lost: str
+    found: str
+
+
+def model_text(child: Draft, told: Told) -> str:
+    """What the model reads: the child's lineage, where it stands, what a fork found, and the report."""
+    mark, left_out, lost = told.mark, told.left_out, told.lost
+    since = minute(mark.started_at)
+    place = f"at a mark that the user set, {since}"
+    if mark.left:
+        place = f"where a fork, the parent session, left {mark.left}, {since}; what the fork found is told below"
+    where = f"The conversation above is as it was {place}."
+    if lost:
+        where = f"Of the earlier conversation nothing is loaded: {mark.what.lower()} ({since}) can't be found any more"
+        where += f" ({lost})."
+    lines = [child.block, "", where]
+    if mark.goal:
+        lines.append(f"What was to be tried from there: {unmarked(one_line(mark.goal, SHOWN))}")
+    if left_out is not None:
+        stands = "It stands" if lost else "What followed is not loaded: it stands"
+        reading = f"read {left_out.names.reference(left_out.first)} --after 20"
+        lines.append(
+            f"{stands} in records {left_out.span} of the parent session, within reach of the session-search skill "
+            f"(`{child.command(f'outline {left_out.names.word}')}`, `{child.command(reading)}`)."
+        )
+    lines.append("Files, git and running processes did not go back: they are as that work left them.")
+    lines += ["", told.found] if told.found else []
+    lines += ["", REPORT, unmarked(told.report)] if told.report else []
+    return encodable("\n".join(lines))
+
+
+def card(told: Told) -> str:
+    """What the screen shows of the child."""
+    mark, left_out, lost = told.mark, told.left_out, told.lost
+    goal = f": {one_line(plain(mark.goal), SHOWN)}" if mark.goal else ""
+    began = f"**Back** to {minute(mark.started_at)}{goal}."
+    if mark.left:
+        began = f"**Back** to where the fork left `{mark.left[:SHORT]}`, {minute(mark.started_at)}."
+    if lost:
+        began = f"**Back** with the report alone; {mark.what.lower()}{goal} can't be found any more ({lost})."
+    rest = (
+        f"{'The conversation' if lost else 'What followed'} can be read on demand ({left_out.span})."
+        if left_out
+        else "Nothing had followed it."
+    )
+    return "\n\n".join(
+        [
+            began,
+            *([f"**Report:** {one_line(plain(told.report), SHOWN)}"] if told.report else []),
+            *(["A digest of what the fork found is loaded."] if told.found else []),
+            f"{rest} Files, git and processes are as that work left them.",
+        ]
+    )
+
 
 KIND: Final = "back"
 
@@ -101,7 +188,13 @@ def plan(session: SessionFile, mark: Mark, report: str, where: Where, output_dir
     child = agents.draft_of(session, KIND, where, output_dir)
     found = ""
     if mark.left:
-        found = _found(session, mark, left_out, child, where)
+        if left_out is None:
+            raise NoMark(
+                f"Nothing was said in this fork since it left its parent {mark.left}",
+                f"To go on in the parent, in Claude Code: /resume {mark.left}",
+            )
+        digest, read = digest_of(session, where, since=mark.record + 1), f"{child.command('read')} --after 20"
+        found = as_text.opening(digest, session.session_id, left_out.first, read=read)
         last = parent.transcript.by_uuid.get(mark.uuid)
         at = clock.from_milliseconds(last.time_ms) if last and last.time_ms else mark.started_at
         remarks = [*remarks, *on_parent(session, at, where)]
@@ -116,7 +209,17 @@ def plan(session: SessionFile, mark: Mark, report: str, where: Where, output_dir
     elif lost:
         decided = fresh(told)
     else:
-        body = _cut(parent, child, head, closing, kept)
+        part = parent.transcript.ending(kept)
+        body = chain_rewrite(
+            child,
+            part,
+            parent.survey,
+            head=head,
+            lineage=lineage_if_needed(child, part),
+            books=books_of(part, parent.survey, parent.ends, child.session_id),
+            closing=closing,
+            thoughts=frozenset(parent.read_back.thoughts),
+        )
         decided = _CutPlan(draft=child, body=body, sizes=sizes, report=closing.text)
     decided = replace(decided, remarks=(*remarks, *decided.remarks))
     return BackPlan(decided, mark, report, left_out, lost)
@@ -156,17 +259,6 @@ def _as_it_was(session: SessionFile, mark: Mark) -> _Standing | None:
     return _Standing(parent, cut.nodes, later, "", list(cut.remarks))
 
 
-def _found(session: SessionFile, mark: Mark, left_out: LeftOut | None, child: Draft, where: Where) -> str:
-    """What a fork found, quoted with references. NoMark where nothing was said in it."""
-    if left_out is None:
-        raise NoMark(
-            f"Nothing was said in this fork since it left its parent {mark.left}",
-            f"To go on in the parent, in Claude Code: /resume {mark.left}",
-        )
-    digest, command = digest_of(session, where, since=mark.record + 1), f"{child.command('read')} --after 20"
-    return as_text.opening(digest, session.session_id, left_out.first, read=command)
-
-
 def _kept(transcript: Transcript, mark: Mark) -> tuple[Sequence[Node], str, list[str]]:
     """The records up to the mark, or why there are none; and what a person should hear of it."""
     row = linearize(transcript.chain)
@@ -179,23 +271,7 @@ def _kept(transcript: Transcript, mark: Mark) -> tuple[Sequence[Node], str, list
     return kept, "", ["The cut is a little before the mark, so that no tool call is split."] if moved else []
 
 
-def _cut(parent: ParentScan, child: Draft, head: bytes, closing: Closing, kept: Sequence[Node]) -> ChainRewrite:
-    """The records up to the mark, then the report."""
-    part = parent.transcript.ending(kept)
-    return chain_rewrite(
-        child,
-        part,
-        parent.survey,
-        head=head,
-        lineage=lineage_if_needed(child, part),
-        books=books_of(part, parent.survey, parent.ends, child.session_id),
-        closing=closing,
-        thoughts=frozenset(parent.read_back.thoughts),
-    )
-
-
 def _why_lost(transcript: Transcript, mark: Mark, place: int) -> str:
-    """Why no record up to the mark can be kept."""
     if place:
         return "what was called there has no answer"
     chain = transcript.chain

@@ -13,15 +13,13 @@ from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.confirmations import OPEN
 from resume_hooks.hooks.plain_cards import NOTHING, ROW, refusal_card
 from resume_hooks.hooks.triggers import Trigger
-from resume_hooks.parts.marks.back_text import LeftOut
-from resume_hooks.parts.marks.mark import Mark, Placed
-from resume_hooks.parts.marks.state import NONE
+from resume_hooks.parts.marks.state import NONE, Mark, Placed
 from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import one_line, plain
 
 if TYPE_CHECKING:  # what a child is decided with is nothing to a mark
-    from resume_hooks.parts.marks.back import BackPlan
+    from resume_hooks.parts.marks.back import BackPlan, LeftOut
 
 _STAYS = "that brings back the conversation up to here; files, git and processes stay as they are"
 _BOX = "if the input box still holds the command: one Ctrl+C clears it, a second one quits"
@@ -96,11 +94,13 @@ def unasked_card(active: Mark | None, trigger: Trigger, *, expired: bool) -> str
 def back_card(receipt: Receipt, copied: Copied, made: BackPlan, *, slash: bool) -> str:
     """``>back``: the child, what it holds, what stays, and the ways into it."""
     mark, goal = made.mark, f": {one_line(plain(made.mark.goal), ROW)}" if made.mark.goal else ""
-    fork = f"back to where this fork left {mark.left}; what it found is told there"
+    place = f"back to the mark, set {age(mark)}{goal}"
+    if mark.left:
+        place = f"back to where this fork left {mark.left}; what it found is told there"
+    elif made.lost:
+        place = f"the report alone: not {place}"
     facts = [
-        fork
-        if mark.left
-        else f"{'the report alone: not ' if made.lost else ''}back to the mark, set {age(mark)}{goal}",
+        place,
         *([f"report: {one_line(plain(made.report), ROW * 2)}"] if made.report else []),
         *left_alone(receipt, made.left_out),
     ]

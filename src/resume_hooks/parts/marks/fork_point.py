@@ -8,7 +8,7 @@ from resume_hooks import clock
 from resume_hooks.derive.child.existing import went_on
 from resume_hooks.errors import NoMark
 from resume_hooks.parts.marks import state
-from resume_hooks.parts.marks.mark import Mark
+from resume_hooks.parts.marks.state import Mark
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import agent_at, readable
 from resume_hooks.sessions.lineage import Family

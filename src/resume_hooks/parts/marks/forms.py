@@ -6,7 +6,7 @@ from pydantic import Field
 
 from resume_hooks.cli.schema.base import Had, ReceiptForm, Strict
 from resume_hooks.parts.marks.back import BackPlan
-from resume_hooks.parts.marks.mark import Mark
+from resume_hooks.parts.marks.state import Mark
 
 marked = Had[Mark]()
 returned = Had[BackPlan]()

@@ -14,7 +14,7 @@ from resume_hooks.hooks import confirmations, pending_handoff
 from resume_hooks.hooks.confirmations import Question
 from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit, without_transcript
 from resume_hooks.parts.marks import cards, state
-from resume_hooks.parts.marks.mark import Placed, place
+from resume_hooks.parts.marks.state import Placed, place
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.text import plain
 
@@ -28,7 +28,10 @@ def answer(request: Request) -> TriggerAnswer:
     if request.in_subagent:
         raise InSubagent
     if request.trigger.verb == "back":
-        return _back(request)
+        if request.path is None:
+            return show(cards.none_card(request.trigger))
+        with one_at_a_time(request.session, request.where):
+            return _back(request)
     if request.path is None:
         raise without_transcript(NothingToMark, "There is nothing to mark")
     session = request.session
@@ -82,13 +85,6 @@ def _placed(session: SessionFile, goal: str, request: Request) -> Placed:
 
 
 def _back(request: Request) -> TriggerAnswer:
-    if request.path is None:
-        return show(cards.none_card(request.trigger))
-    with one_at_a_time(request.session, request.where):
-        return _made(request)
-
-
-def _made(request: Request) -> TriggerAnswer:
     mark = state.settled(request.session_id)
     if mark is None:
         if (standing := _standing(request, plain(request.text).strip())) is not None:

@@ -1,18 +1,25 @@
-"""The active mark of a session: one small private note each, from ``mark`` until a ``back`` used it.
+"""A mark: the record of a session that ``back`` goes back to, and the note of a session's active one.
 
-Invariant: a mark is used up by the child that it made, and by nothing that failed; of several ``back`` one gets it.
+Invariant: it stands where nothing is cut in two: no tool call waits for its answer before it. It is used up by the
+child that it made, and by nothing that failed; of several ``back`` one gets it.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import NamedTuple
 
 from resume_hooks import clock
-from resume_hooks.errors import NoMark, WriteFailed
+from resume_hooks.errors import InSubagent, NoMark, NothingToMark, UsageError, WriteFailed
 from resume_hooks.hooks import hook_state
-from resume_hooks.parts.marks.mark import MAX_GOAL, Mark
+from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.transcript_files import subagent_name
+from resume_hooks.system.text import encodable
+from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.linearize import linearize, standalone_count
+from resume_hooks.transcripts.records import USER
+from resume_hooks.transcripts.transcript import scan_live
 
 NONE = "No active mark."
 BUSY = "Another prompt is going back in this session right now"
@@ -24,6 +31,71 @@ MAX_UUID = 200
 """Characters of a record's id: longer ones are none."""
 
 _PREFIX = "mark-"
+
+MAX_GOAL = 4_000
+"""Characters of a goal; more is a document."""
+
+
+class Mark(NamedTuple):
+    """A mark: the leaf's ``uuid``, its ``record`` (0-based line) as it was set, the goal, the instant.
+
+    Or where a fork left its parent, then ``left`` is that one's id.
+    """
+
+    session_id: str
+    uuid: str
+    record: int
+    goal: str
+    started_at: str
+    left: str = ""
+
+    @property
+    def what(self) -> str:
+        """What it is, to begin a sentence with."""
+        return "The place where the fork left its parent" if self.left else "The mark"
+
+    def is_at(self, other: Mark) -> bool:
+        """Whether another one marks the same place for the same goal."""
+        return (self.uuid, self.goal) == (other.uuid, other.goal)
+
+
+class Placed(NamedTuple):
+    """A mark as it would be set now; ``unfinished`` where the model has begun something after it."""
+
+    mark: Mark
+    unfinished: bool
+
+
+def place(session: SessionFile, goal: str = "") -> Placed:
+    """The mark of this moment. Reads, writes nothing.
+
+    While the model works it stands after the last step that is whole. NothingToMark where nobody spoke yet,
+    InSubagent for a sub-agent's transcript, UsageError for what is no goal.
+    """
+    goal = encodable(goal.strip())
+    if len(goal) > MAX_GOAL:
+        raise UsageError(
+            f"The goal has {len(goal):,} characters, more than {MAX_GOAL:,}", "Say in a line what is to be tried."
+        )
+    refuse_subagent(session)
+    transcript, _ = scan_live(session.path, lambda: ())
+    row = linearize(transcript.chain)
+    spoken = [node for node in row.nodes if node.spoken]
+    whole = [node for node in row.nodes[: standalone_count(row, len(row.nodes))] if node.spoken]
+    said = [node for node in spoken if node.said]
+    if not whole or not said:
+        raise NothingToMark(
+            "There is nothing to mark: nobody said anything in this session yet", "Send a prompt first."
+        )
+    leaf = whole[-1]
+    mark = Mark(session.session_id, leaf.uuid, leaf.number, goal, clock.now())
+    return Placed(mark, unfinished=len(whole) < len(spoken) or said[-1].kind == USER)
+
+
+def refuse_subagent(session: SessionFile) -> None:
+    """InSubagent for the transcript of one."""
+    if subagent_name(session.path) is not None or HeadTail(session.path).is_sidechain:
+        raise InSubagent
 
 
 def keep(mark: Mark) -> None:
@@ -38,8 +110,15 @@ def keep(mark: Mark) -> None:
 
 
 def find(session_id: str) -> Mark | None:
-    """The session's mark; None where there is none that can be trusted."""
-    return _mark(hook_state.find(_name(session_id)), session_id)
+    """The session's mark; None where there is none that ``keep`` wrote."""
+    found = hook_state.find(_name(session_id))
+    uuid, record, goal, at = (found.get(key) for key in ("uuid", "record", "goal", "started_at"))
+    if found.get("session_id") != session_id or not isinstance(uuid, str) or not 0 < len(uuid) <= MAX_UUID:
+        return None
+    if type(record) is not int or record < 0 or not isinstance(goal, str) or len(goal) > MAX_GOAL:
+        return None
+    started_at = clock.normal(at)
+    return Mark(session_id, uuid, record, goal, started_at) if started_at else None
 
 
 def clear(session_id: str) -> bool:
@@ -76,14 +155,3 @@ def used(mark: Mark) -> Iterator[None]:
 
 def _name(session_id: str) -> str:
     return f"{_PREFIX}{session_id}.json"
-
-
-def _mark(found: dict[str, Any], session_id: str) -> Mark | None:
-    """A mark out of a note; what was not written by ``keep`` is none."""
-    uuid, record, goal, at = (found.get(key) for key in ("uuid", "record", "goal", "started_at"))
-    if found.get("session_id") != session_id or not isinstance(uuid, str) or not 0 < len(uuid) <= MAX_UUID:
-        return None
-    if type(record) is not int or record < 0 or not isinstance(goal, str) or len(goal) > MAX_GOAL:
-        return None
-    started_at = clock.normal(at)
-    return Mark(session_id, uuid, record, goal, started_at) if started_at else None

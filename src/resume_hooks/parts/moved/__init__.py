@@ -14,12 +14,12 @@ PART = Part(
             "verbs.other_copies:delete_others",
         ),
     ),
-    checks=(Check("copies", "checks:check", before="giants"),),
+    checks=(Check("copies", "copies:check", before="giants"),),
     answers=(
         Answer("homes of a session", "find_moved_repo:homes"),
         Answer("notes on a session", "copies:copies_note"),
-        Answer("at a start in a new folder", "moved_folder:line"),
-        Answer("of a new folder", "moved_folder:answer"),
+        Answer("at a start in a new folder", "rehome:start_line"),
+        Answer("of a new folder", "rehome:folder_answer"),
         Answer("of the others of a folder", "rehome:others"),
     ),
 )

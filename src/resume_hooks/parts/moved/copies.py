@@ -7,7 +7,7 @@ its own a person decides, by naming a path.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.paths import Where
@@ -15,6 +15,9 @@ from resume_hooks.sessions.session_files import SessionFile, all_sessions
 from resume_hooks.system.invocation import quoted
 from resume_hooks.system.text import counted
 from resume_hooks.transcripts.transcript import scan
+
+if TYPE_CHECKING:
+    from resume_hooks.maintenance.doctor import Finding
 
 
 class SessionCopies(NamedTuple):
@@ -65,3 +68,17 @@ def choose(named: SessionFile, where: Where, *, by_path: bool) -> SessionCopies:
         )
     others = tuple(copy for copy in copies if copy.path != kept.path)
     return SessionCopies(kept, others, lacking[kept.path])
+
+
+def check(_: str) -> Finding:
+    """Whether a session lies in several folders, which newer clients refuse to resume, as doctor says it."""
+    from resume_hooks.maintenance.doctor import ok, problem  # who asks for a note waits for no doctor
+
+    found = doubled(Where())
+    if not found:
+        return ok("every session lies in one project folder")
+    own = found[0][0].session_id
+    more = f", and {len(found) - 1:,} more" if len(found) > 1 else ""
+    remedy = f"Keep one, the others to the trash: resume-hooks delete {own} --other-copies"
+    said = f"{own} lies in {len(found[0])} project folders{more}; clients since 2.1.223 resume it from no other folder"
+    return problem(said, remedy, "found")

@@ -75,11 +75,14 @@ def traces(path: str, folder: str) -> Traces:
         stream.seek(max(0, os.fstat(stream.fileno()).st_size - REACH))
         text = stream.read(REACH)
     commits = dict.fromkeys((m.group(1) or m.group(2)).decode() for m in _COMMIT.finditer(text))
-    named = []
+    start, files = folder.rstrip(os.sep) + os.sep, dict[str, None]()
     for match in _FILE.finditer(text):
         with contextlib.suppress(ValueError):
-            named.append(str(json.loads(match[1])))
-    files = dict.fromkeys(_inside(folder, named))
+            named = str(json.loads(match[1]))
+            if named.startswith(start) and "\0" not in named:
+                relative = os.path.normpath(named[len(start) :])
+                if not relative.startswith(".."):  # one that leaves the folder again
+                    files[relative] = None
     return Traces(folder, tuple(reversed(commits))[:TRACES], tuple(reversed(files))[:TRACES])
 
 
@@ -164,13 +167,3 @@ def _known(root: str, commits: tuple[str, ...], where: Where, deadline: float) -
     told = subprocesses.output(command, offline(where), until, asked) or b""
     rows = told.split(b"\n")[: len(commits)]
     return tuple(commit for commit, row in zip(commits, rows, strict=False) if row.split(b" ")[1:2] == [b"commit"])
-
-
-def _inside(folder: str, paths: Iterable[str]) -> Iterator[str]:
-    """Paths below a folder, relative to it; none that leaves it again."""
-    start = folder.rstrip(os.sep) + os.sep
-    for path in paths:
-        if path.startswith(start) and "\0" not in path:
-            relative = os.path.normpath(path[len(start) :])
-            if not relative.startswith(".."):
-                yield relative

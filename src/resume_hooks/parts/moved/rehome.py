@@ -1,18 +1,22 @@
-"""Every session of a folder that moved: which folder that was, and a copy of each where it is now."""
+"""Every session of a folder that moved: which folder that was, and a copy of each where it is now.
+
+In a folder without sessions whose repository had some elsewhere there is one question inside the client, else one line.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import carry_out
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
+from resume_hooks.hooks import reply
 from resume_hooks.parts.moved import find_moved_repo
 from resume_hooks.paths import Where, canonical
 from resume_hooks.sessions.locate import SessionFile, all_sessions, sessions_of
@@ -29,6 +33,15 @@ THERE = "has a copy there already"
 ASKED = 10
 """Sessions of a folder, the newest, that may tell what became of it."""
 
+CHOICES = [["Copy them here", "yes"], ["Not now", "no"]]
+"""The last one is also what no folder_answer means."""
+
+COPYING = 150.0
+"""Seconds after which no more sessions are copied; the module waits for 170."""
+
+LIMIT = 5.0
+"""Seconds for what sessions tell, where no start noted anything; nobody waits."""
+
 
 class NotCopied(NamedTuple):
     """A session that got no copy, and why."""
@@ -44,11 +57,13 @@ def former_folder(new: str, where: Where, limit: float = float("inf")) -> str:
     in seconds.
     """
     until = time.monotonic() + limit
-    gone = takewhile(lambda _: time.monotonic() < until, _gone(where))
     beside = removed_worktrees(new, where)  # what was worked on beside it never was it
-    found = noted_before(new, where) or [
-        old for old in gone if canonical(old) not in beside and _became(old, new, where)
-    ]
+    found = noted_before(new, where)
+    if not found:
+        firsts = find_moved_repo.first_of_projects(session.path for session in all_sessions(where))
+        homes = (home_folder(ends, where) for ends in takewhile(lambda _: time.monotonic() < until, firsts))
+        gone = (home for home in homes if os.path.isabs(home) and not os.path.isdir(home))
+        found = [old for old in gone if canonical(old) not in beside and _became(old, new, where)]
     if len(found) == 1:
         return found[0]
     if not found:
@@ -122,14 +137,6 @@ def _with_sessions(folders: Iterable[str], where: Where) -> list[str]:
     return [folder for _, folder in sorted(dated, reverse=True)]
 
 
-def _gone(where: Where) -> Iterator[str]:
-    """The folders that sessions are at home in and that are not there any more."""
-    for ends in find_moved_repo.first_of_projects(session.path for session in all_sessions(where)):
-        folder = home_folder(ends, where)
-        if os.path.isabs(folder) and not os.path.isdir(folder):
-            yield folder
-
-
 def _became(old: str, new: str, where: Where) -> bool:
     """Whether one of the newest sessions of ``old`` tells of what ``new`` holds."""
     for session in sessions_of(old, where)[:ASKED]:
@@ -144,3 +151,52 @@ def _copied(new: str, where: Where) -> set[str]:
     """The sessions that have a copy at home in the folder, as the copies tell: a killed rehome noted no link."""
     named = (read_parent(copy.path) for copy in own_sessions(new, where))
     return {parent.session_id for parent in named if parent and parent.kind == fork.REHOMED}
+
+
+def start_line(event: dict[str, Any]) -> str:
+    """What a start says, by what earlier starts noted alone; ``""`` where nothing fits."""
+    new, where = _here(event), Where()
+    found = noted_before(new, where)
+    if len(found) != 1:
+        return ""
+    return f"{_told(found[0], where)}; to copy them here, in a shell in this folder: {typed('rehome')}"
+
+
+def folder_answer(event: dict[str, Any]) -> dict[str, Any]:
+    """The question, or once it is answered what was done; ``{}`` where no other folder fits, or the answer is no."""
+    said, new, where = reply.field(event, "args"), _here(event), Where()
+    if said not in {"", "yes"}:
+        return {}
+    try:
+        old = former_folder(new, where, LIMIT)
+    except UsageError:
+        return {}
+    sessions = spoken_sessions(old, where)
+    if not said:
+        question = f"{_told(old, where)}. Copy them here? The sessions themselves stay as they are."
+        return {"ask": question, "choices": CHOICES, "wait": f"copying {counted(len(sessions), 'session')}"}
+    return {"text": _copied_in_time(sessions, new, where)}
+
+
+def _copied_in_time(sessions: Sequence[SessionFile], new: str, where: Where) -> str:
+    """Copy them, the oldest first, as far as time allows; the sentence to say of it."""
+    until, made, failed, late = time.monotonic() + COPYING, 0, list[str](), 0
+    for session in sorted(sessions, key=lambda one: one.mtime):
+        if time.monotonic() > until:
+            late += 1
+            continue
+        done, left = rehome([session], new, where, lambda _done, _total: None, dry_run=False)
+        made += len(done)
+        failed += [one.why for one in left if one.why != THERE]
+    missing = f"; {counted(len(failed), 'session')} could not be: {failed[0]}" if failed else ""
+    rest = f"; for the other {late:,}, in a shell in this folder: {typed('rehome')}" if late else ""
+    return f"{counted(made, 'session')} copied here{missing}; /sessions lists them{rest}"
+
+
+def _here(event: dict[str, Any]) -> str:
+    return canonical(os.environ.get("CLAUDE_PROJECT_DIR") or reply.field(event, "cwd") or os.getcwd())
+
+
+def _told(old: str, where: Where) -> str:
+    count = counted(len(spoken_sessions(old, where)), "session")
+    return f"This repository was in {plain_line(old)}, which has {count} and is gone"

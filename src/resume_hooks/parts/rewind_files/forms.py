@@ -8,8 +8,8 @@ from typing import Literal
 from pydantic import Field
 
 from resume_hooks.cli.schema.base import Had, Strict
+from resume_hooks.parts.rewind_files.files_at_prompt import Aim
 from resume_hooks.parts.rewind_files.plan import Change
-from resume_hooks.parts.rewind_files.target import Aim
 
 aimed = Had[Aim]()
 changed = Had[Change]()

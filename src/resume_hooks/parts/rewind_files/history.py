@@ -94,7 +94,12 @@ def read(session: SessionFile) -> FileHistory:
     turns = {turn.line: turn for turn in tally.turns if turn.number}
     known = {state.message for state in states}
     prompts = tuple(
-        Prompt(node.uuid, node.number, turn.number if turn else 0, turn.first_words if turn else gathered.words(node))
+        Prompt(
+            node.uuid,
+            node.number,
+            turn.number if turn else 0,
+            turn.first_words if turn else gathered.words.get(node.number, ""),
+        )
         for node in transcript.nodes
         if node.kind == USER and ((turn := turns.get(node.number)) or node.uuid in known)
     )
@@ -114,24 +119,28 @@ class _Gathered:
         self.edited: list[int] = []
         self._snapshots: dict[str, tuple[int, dict[str, Backup]]] = {}
         self._deltas: list[tuple[int, str, str, Backup]] = []
-        self._words: dict[int, str] = {}
+        self.words: dict[int, str] = {}
+        """How a user's message that opens no turn begins, by its line."""
         self._paths: set[str] = set()
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         """Take in one record."""
         kind = string(record, "type")
         if kind == USER and node is not None:
-            self._take_edit(record, line.number)
+            said = record.get("toolUseResult")
+            if isinstance(said, dict) and "structuredPatch" in said and (path := string(said, "filePath")):
+                self.edits[path] = Edit(line.number, _digest_after(said))
+                self.edited.append(line.number)
             if not node.results and not node.prompt:
-                self._words[line.number] = one_line(plain_line(first_words(record)), 80)
+                self.words[line.number] = one_line(plain_line(first_words(record)), 80)
         elif kind == SNAPSHOT:
             self._take_snapshot(record, line.number)
         elif kind == DELTA:
-            self._take_delta(record, line.number)
-
-    def words(self, node: Node) -> str:
-        """How a user's message that opens no turn begins."""
-        return self._words.get(node.number, "")
+            message, path = string(record, "snapshotMessageId"), string(record, "trackingPath")
+            backup = _backup(record.get("backup"))
+            if message and path and backup:
+                self._count({path: backup})
+                self._deltas.append((line.number, message, path, backup))
 
     def states(self, numbers: Mapping[str, int]) -> Iterator[State]:
         """Each prompt's last snapshot with its deltas; without a snapshot, the one before it with them.
@@ -160,25 +169,12 @@ class _Gathered:
         self._count(found)
         self._snapshots[message] = number, found
 
-    def _take_delta(self, record: Record, number: int) -> None:
-        message, path = string(record, "snapshotMessageId"), string(record, "trackingPath")
-        backup = _backup(record.get("backup"))
-        if message and path and backup:
-            self._count({path: backup})
-            self._deltas.append((number, message, path, backup))
-
     def _count(self, found: Mapping[str, Backup]) -> None:
         self._paths.update(found)
         if len(self._paths) > MAX_PATHS:
             raise NoFileHistory(
                 f"The session tracks more than {MAX_PATHS:,} files", "No client writes that: run resume-hooks fsck."
             )
-
-    def _take_edit(self, record: Record, number: int) -> None:
-        said = record.get("toolUseResult")
-        if isinstance(said, dict) and "structuredPatch" in said and (path := string(said, "filePath")):
-            self.edits[path] = Edit(number, _digest_after(said))
-            self.edited.append(number)
 
 
 def _backup(value: Any) -> Backup | None:

@@ -5,20 +5,76 @@ Nothing is written here. A file that could not be put back safely is named with 
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import os
 import stat
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 from resume_hooks.errors import CantRestore, WriteFailed
-from resume_hooks.parts.rewind_files.diff import Difference, difference
 from resume_hooks.parts.rewind_files.history import text_digest
 from resume_hooks.parts.rewind_files.safe_paths import ProjectPath, ProjectRoot
 from resume_hooks.storage import project_files, safe_tree
 from resume_hooks.storage.state_file import sweep
 from resume_hooks.system.text import plain_line
+
+LONGEST = 400_000
+"""Bytes of either side that are compared line by line."""
+
+MOST_LINES = 5_000
+SHOWN = 60
+"""Lines of the difference of one file that are shown."""
+
+WIDEST = 240
+"""Characters of a line that are shown."""
+
+
+class Difference(NamedTuple):
+    """Lines that come and go, None where it is no text; ``lines`` are shown, of ``more`` there is only the number."""
+
+    added: int | None
+    removed: int | None
+    lines: tuple[str, ...] = ()
+    more: int = 0
+
+
+def difference(before: bytes | None, after: bytes | None) -> Difference:
+    """What a file loses and gets on its way from ``before`` to ``after``; None is no file."""
+    old, new = _text_lines(before), _text_lines(after)
+    if old is None or new is None:
+        return Difference(None, None, (f"@@ not text: {_size(before)} -> {_size(after)} @@",))
+    if max(len(before or b""), len(after or b"")) > LONGEST or max(len(old), len(new)) > MOST_LINES:
+        common = (Counter(old) & Counter(new)).total()
+        return Difference(len(new) - common, len(old) - common, ("@@ too long to be shown @@",))
+    found = list(islice(difflib.unified_diff(old, new, n=2, lineterm=""), 2, None))
+    added, removed = (sum(line.startswith(sign) for line in found) for sign in "+-")
+    shown = tuple(line if len(line) <= WIDEST else f"{line[:WIDEST]}…" for line in found[:SHOWN])
+    return Difference(added, removed, shown, len(found) - len(shown))
+
+
+def _text_lines(content: bytes | None) -> list[str] | None:
+    """The lines of a text; None where it is none."""
+    if content is None or not content:
+        return []
+    if b"\0" in content:
+        return None
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        return None
+    lines = text.split("\n")
+    if lines[-1]:
+        return [*lines[:-1], f"{lines[-1]}  (no line end)"]
+    return lines[:-1]
+
+
+def _size(content: bytes | None) -> str:
+    return "no file" if content is None else f"{len(content):,} bytes"
+
 
 MAX_BYTES = 64 * 1024 * 1024
 """Bytes of a file that is put back or replaced."""
@@ -204,7 +260,6 @@ def _decide(root: ProjectRoot, top: int, wanted: WantedFile) -> Change:
 
 
 def _content(source: StoredContent | None) -> tuple[bytes | None, int]:
-    """A content and its mode; none for no file."""
     return taken(source) if source is not None else (None, 0)
 
 

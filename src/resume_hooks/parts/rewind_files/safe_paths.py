@@ -45,29 +45,20 @@ class ProjectRoot(NamedTuple):
 
     def place(self, path: str) -> ProjectPath:
         """Where a tracked path leads."""
-        inner = self._below(path)
+        roots = [f"{root.rstrip('/')}/" for root in (self.folder, self.real)] if path.startswith("/") else [""]
+        inner = next((path[len(root) :] for root in roots if path.startswith(root)), None)
         if inner is None:
             return ProjectPath(path, (), "it lies outside the project")
-        parts = tuple(inner.split("/"))
-        why = _objection(inner, parts) or self._closed(inner)
+        parts, real = tuple(inner.split("/")), os.path.join(self.real, inner)
+        why = _objection(inner, parts)
+        if not why and any(f"{real}/".startswith(f"{folder}/") for folder in self.closed):
+            why = "it belongs to the client"
         return ProjectPath(path, (), why) if why else ProjectPath(inner, parts)
 
     def moved(self, place: ProjectPath, folder: str) -> bool:
         """Whether a file lay, links resolved, in a ``folder`` that its path does not say: it was behind a link."""
         above = "/".join(place.parts[:-1])
         return bool(folder and above) and not folder.endswith(f"/{above}")
-
-    def _closed(self, inner: str) -> str:
-        path = os.path.join(self.real, inner)
-        inside = any(f"{path}/".startswith(f"{folder}/") for folder in self.closed)
-        return "it belongs to the client" if inside else ""
-
-    def _below(self, path: str) -> str | None:
-        """A path as seen from the root; None where it leads elsewhere."""
-        if not path.startswith("/"):
-            return path
-        roots = (f"{root.rstrip('/')}/" for root in (self.folder, self.real))
-        return next((path[len(root) :] for root in roots if path.startswith(root)), None)
 
 
 def _objection(inner: str, parts: tuple[str, ...]) -> str:
@@ -78,15 +69,12 @@ def _objection(inner: str, parts: tuple[str, ...]) -> str:
         return "it is no path of a file"
     if _OTHER_SYSTEM.match(inner):
         return "it is a path of another system"
-    if any(_visible(part).casefold() == ".git" for part in parts):
+    # Some file systems pass over formatting characters in names.
+    visible = ("".join(letter for letter in part if unicodedata.category(letter) != "Cf") for part in parts)
+    if any(part.casefold() == ".git" for part in visible):
         return "it belongs to git"
     try:
         os.fsencode(inner)
     except UnicodeEncodeError:
         return "it is no path of a file"
     return ""
-
-
-def _visible(part: str) -> str:
-    """A name without the characters that some file systems pass over."""
-    return "".join(letter for letter in part if unicodedata.category(letter) != "Cf")

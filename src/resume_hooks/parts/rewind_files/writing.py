@@ -1,23 +1,166 @@
 """Puts files back as a plan says, once: copies first, then each file whole, none that changed since it was looked at.
 
-A crash leaves every file as it was or as it is to be, and the copies with their manifest. Ctrl+C lets the file at hand
-be finished.
+A crash leaves every file as it was or as it is to be; what was overwritten or removed has its copies with a manifest,
+which are on disk before the first file is touched. Ctrl+C lets the file at hand be finished.
+
+The manifest names each file with the digest that it had and the one that it gets: after a crash a look at the file
+tells which of the two it is, and ``--undo`` needs to know no more.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import errno
+import json
 import os
+import re
 import shutil
+from typing import Any
 
-from resume_hooks.errors import Interrupted, WriteFailed
+from resume_hooks import clock
+from resume_hooks.errors import Interrupted, NoFileHistory, WriteFailed
 from resume_hooks.parts.rewind_files import plan
-from resume_hooks.parts.rewind_files.backup import back_up
-from resume_hooks.parts.rewind_files.plan import Change, FilesPlan
-from resume_hooks.paths import Where
-from resume_hooks.storage import project_files, safe_tree
-from resume_hooks.storage.state_file import sweep
+from resume_hooks.parts.rewind_files.plan import Change, Expected, FilesPlan, StoredContent, Version, WantedFile
+from resume_hooks.parts.rewind_files.safe_paths import ProjectRoot
+from resume_hooks.paths import Where, private_folder, read_object
+from resume_hooks.storage import backups, project_files, safe_tree, state_file
+from resume_hooks.storage.state_file import sweep, sync_folder
 from resume_hooks.system.capture import ending_signals
+from resume_hooks.transcripts.records import Record, string
+
+MANIFEST = "manifest.json"
+VERSION = 1
+MAX_MANIFEST = 64 * 1024 * 1024
+"""Bytes of a manifest; the longest, of ten thousand files, takes a few MB."""
+
+MOST_AT_ONCE = 1_000
+"""Runs of one moment that get a folder each."""
+
+_RUN = re.compile(r"(\d{4}-\d\d-\d\dT[\d.-]+Z)(?:-(\d{3}))?")
+"""A run's folder: its instant, and its number where that was taken, or lay behind the last one's."""
+
+
+def folder_of(session_id: str, where: Where) -> str:
+    """Where the copies of a session's files lie, a folder a run; it may not exist."""
+    return os.path.join(where.state, backups.FOLDER, backups.FILES, session_id)
+
+
+def back_up(decided: FilesPlan, top: int, where: Where) -> str:
+    """Copy what the plan overwrites or removes; the folder of the copies.
+
+    WriteFailed where a file is not as it was looked at, can't be copied, or lies where nothing can be written; nothing
+    stays then.
+    """
+    parent, now = folder_of(decided.session_id, where), clock.now()
+    folder = ""
+    whole = False
+    try:
+        private_folder(parent, where)
+        folder = _made(parent, now.replace(":", "-"))
+        rows = [_kept(decided.root, top, change, folder, number) for number, change in enumerate(decided.wanted)]
+        new = [change.place.parts[:-1] for change in decided.wanted if change.action == "create"]
+        made = dict.fromkeys("/".join(parts) for within in new for parts in safe_tree.missing(top, within))
+        told = {"time": now, "version": VERSION, "session_id": decided.session_id, "root": decided.root.real}
+        note = json.dumps({**told, "folders": list(made), "files": rows}, indent=1)
+        state_file.replace(os.path.join(folder, MANIFEST), note.encode(), where)
+        sync_folder(parent)
+        whole = True
+    except OSError as error:
+        raise WriteFailed(
+            f"What would be overwritten was not kept in {folder or parent}: {error.strerror or error}",
+            "No file was changed. Check free space and the permissions of the folder.",
+        ) from error
+    finally:
+        if folder and not whole:
+            shutil.rmtree(folder, ignore_errors=True)
+    return folder
+
+
+def plan_undo(session_id: str, where: Where) -> FilesPlan:
+    """What takes back the newest run for a session, an undo being one itself; it may be nothing any more.
+
+    NoFileHistory where there is none, or its manifest can't be read: an older run is never taken for it.
+    """
+    folder = folder_of(session_id, where)
+    name = _newest(folder)
+    if not name:
+        raise NoFileHistory(
+            f"Nothing was put back for {session_id}, so there is nothing to undo",
+            "resume-hooks rewind-files --to shows what could be.",
+        )
+    manifest = read_object(os.path.join(folder, name, MANIFEST), MAX_MANIFEST)
+    if manifest.get("version") != VERSION or not string(manifest, "root"):
+        raise NoFileHistory(
+            f"The last run can't be undone: its manifest in {os.path.join(folder, name)} can't be read",
+            "The copies beside it are what it overwrote.",
+        )
+    root = ProjectRoot.of(string(manifest, "root"), where)
+    rows = [_wanted(root, row, StoredContent(folder, (name,))) for row in _list(manifest.get("files"))]
+    folders = tuple(path for path in _list(manifest.get("folders")) if isinstance(path, str))
+    decided = plan.decide(session_id, root, [row for row in rows if row])
+    return dataclasses.replace(decided, folders=folders, takes_back=string(manifest, "time") or name)
+
+
+def _newest(folder: str) -> str:
+    """The last run's folder. Without a manifest one touched no file: it was ended while it made its copies."""
+    try:
+        names = sorted(os.listdir(folder), reverse=True)
+    except OSError:
+        return ""
+    return next((name for name in names if os.path.lexists(os.path.join(folder, name, MANIFEST))), "")
+
+
+def _made(parent: str, instant: str) -> str:
+    """Make the folder of a run; its name sorts behind that of every other one, also where the clock went back."""
+    for _ in range(MOST_AT_ONCE):
+        runs = (run.groups(default="000") for name in os.listdir(parent) if (run := _RUN.fullmatch(name)))
+        found = max(runs, default=())
+        behind = f"{found[0]}-{int(found[1]) + 1:03}" if found and found[0] >= instant else instant
+        path = os.path.join(parent, behind)
+        with contextlib.suppress(FileExistsError):  # a run of the same moment was faster
+            os.mkdir(path, 0o700)
+            return path
+    raise OSError(errno.EEXIST, os.strerror(errno.EEXIST), parent)
+
+
+def _kept(root: ProjectRoot, top: int, change: Change, folder: str, number: int) -> Record:
+    """Copy one file and return its row of the manifest; a file that is to be created has nothing to copy."""
+    plan.require_folder(top, change.place)
+    content, state = plan.look(root, top, change.place)
+    there = plan.version_of(content, state.st_mode) if content is not None and state else None
+    if there != change.before or not project_files.is_same(state, change.over):
+        raise WriteFailed(
+            f"{change.place.path} changed while it was looked at", "No file was changed. Run the command again."
+        )
+    name = None
+    if content is not None:
+        name = str(number)
+        state_file.create(os.path.join(folder, name), [content])
+    return {"path": change.place.path, "before": _row(change.before, name), "after": _row(change.after, None)}
+
+
+def _row(version: Version | None, name: str | None) -> Record | None:
+    if version is None:
+        return None
+    return {"sha256": version.digest, "size": version.size, "mode": version.mode, "copy": name}
+
+
+def _wanted(root: ProjectRoot, row: Any, run: StoredContent) -> WantedFile | None:
+    """A row of a manifest as a wanted file: as it was before, expected as it was after."""
+    path = string(row, "path") if isinstance(row, dict) else ""
+    if not path:
+        return None
+    before, after = row.get("before"), row.get("after")
+    name, mode = (before.get("copy"), before.get("mode")) if isinstance(before, dict) else (None, None)
+    source = StoredContent(run.root, (*run.parts, name)) if isinstance(name, str) and name.isdecimal() else None
+    expected = string(after, "sha256") if isinstance(after, dict) else ""
+    why = "its copy has no name" if before is not None and source is None else ""
+    return WantedFile(root.place(path), source, mode if isinstance(mode, int) else None, why, Expected(exact=expected))
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def write(decided: FilesPlan, where: Where) -> str:
@@ -49,7 +192,10 @@ def _write(decided: FilesPlan, top: int, where: Where) -> str:
         except (OSError, WriteFailed) as error:
             raise WriteFailed(*_how_far(decided, kept, done, plan.reason(error))) from error
     for folder in sorted(decided.folders, key=len, reverse=True):
-        _remove_folder(decided, top, folder)
+        place = decided.root.place(folder)
+        if place.parts:  # it was made for a file that is gone again; it goes if nothing else is in it
+            with contextlib.suppress(OSError, WriteFailed), safe_tree.folder(top, place.parts[:-1]) as within:
+                os.rmdir(place.parts[-1], dir_fd=within)
     return kept
 
 
@@ -78,11 +224,3 @@ def _how_far(decided: FilesPlan, kept: str, done: int, why: str) -> tuple[str, s
         f"{done:,} of {len(decided.wanted):,} files were put back, then: {why}",
         undo if done else "No file was changed. Run the command again.",
     )
-
-
-def _remove_folder(decided: FilesPlan, top: int, folder: str) -> None:
-    """Remove a folder that was made for a file that is gone again, if nothing else is in it."""
-    place = decided.root.place(folder)
-    if place.parts:
-        with contextlib.suppress(OSError, WriteFailed), safe_tree.folder(top, place.parts[:-1]) as within:
-            os.rmdir(place.parts[-1], dir_fd=within)

@@ -18,7 +18,7 @@ from resume_hooks.derive.child.write import FORGETTING, ChildPlan, Sizes
 from resume_hooks.errors import NothingToFork
 from resume_hooks.parts.secrets.cleaner import Cleaner
 from resume_hooks.parts.secrets.locations import OWN, SIDECAR, Location, files_in
-from resume_hooks.parts.secrets.replace import replace
+from resume_hooks.parts.secrets.purge import replace
 from resume_hooks.paths import ENDING, Where
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.session_files import SessionFile
@@ -90,15 +90,21 @@ def plan(session: SessionFile, where: Where, cleaner: Cleaner, *, output_dir: st
     child = child._replace(root_title=cleaner.words(child.root_title), block=cleaner.words(child.block))
     own = child.session_id
     books = [*replaced_of(transcript, survey, own), *books_of(transcript, survey, parent.ends, own)]
-    marking = _LineCleaner(cleaner, session.session_id, own)
+    old, new = (f"/{each}/tool-results/".encode() for each in (session.session_id, own))
+
+    def clean_line(body: bytes, _: Node | None = None) -> bytes:
+        """A line without secrets that names the child's own large outputs; thinking fits its signature as it is."""
+        cleaned = cleaner.line(body).raw
+        return cleaned if b'"thinking"' in cleaned else cleaned.replace(old, new)
+
     body = chain_rewrite(
         child,
         transcript,
         survey,
         head=child.head(parent.size(parent.context.tokens)),
         edits=thoughts.edits,
-        books=[marking.line(row) for row in books],
-        mark=marking,
+        books=[clean_line(row) for row in books],
+        mark=clean_line,
         thoughts=frozenset(said.thoughts),
     )
     return ScrubPlan(
@@ -131,20 +137,3 @@ class _ThinkingEdits:
     def _without(self, record: Record) -> Record | None:
         kept = [block for block in blocks(record) if not self._cleaner.tells(block, [])]
         return with_content(record, kept) if kept else None
-
-
-class _LineCleaner:
-    """What a line of the parent becomes in the child: without secrets, and naming the child's own large outputs."""
-
-    def __init__(self, cleaner: Cleaner, parent_id: str, session_id: str) -> None:
-        self._cleaner = cleaner
-        self._old, self._new = (f"/{each}/tool-results/".encode() for each in (parent_id, session_id))
-
-    def __call__(self, body: bytes, node: Node) -> bytes:  # noqa: ARG002 - a mark's form
-        """The line of a record."""
-        return self.line(body)
-
-    def line(self, body: bytes) -> bytes:
-        """Any line; thinking, which fits its signature, as it is."""
-        cleaned = self._cleaner.line(body).raw
-        return cleaned if b'"thinking"' in cleaned else cleaned.replace(self._old, self._new)

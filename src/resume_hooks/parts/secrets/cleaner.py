@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from resume_hooks.parts.secrets.contents import BINARY, LINE, Piece, pieces_of_file
 from resume_hooks.parts.secrets.literals import SHORTEST_NAMED, Literals
+from resume_hooks.parts.secrets.locations import BINARY, LINE, Piece, pieces_of_file
 from resume_hooks.redaction.json_lines import find_in_bytes, find_in_line, is_kept, leaves, strings, without
 from resume_hooks.redaction.texts import Secret, suspects
 from resume_hooks.transcripts import records
@@ -150,17 +150,20 @@ class Cleaner:
         return without(raw, _whole(raw, wanted)) if wanted else raw
 
     def _string(self, token: bytes, found: list[RemovedSecret]) -> bytes:
-        """A string of JSON without what is known."""
         try:
             text = json.loads(token.decode("utf-8", "surrogateescape"), strict=False)
         except ValueError:
             return self._known(token, found)
         cleaned, taken = self._literals.without(text)
         found += map(RemovedSecret, taken)
-        return _encoded(cleaned) if taken else token
+        if not taken:
+            return token
+        try:
+            return json.dumps(cleaned, ensure_ascii=False).encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:  # a lone surrogate, which stays the escape that it was
+            return json.dumps(cleaned).encode()
 
     def _known(self, raw: bytes, found: list[RemovedSecret]) -> bytes:
-        """Text without what is known."""
         if not self._literals.stand_in(raw):
             return raw
         cleaned, taken = self._literals.without(raw.decode("utf-8", "surrogateescape"))
@@ -218,10 +221,3 @@ def _values(raw: bytes) -> tuple[str, ...]:
         except ValueError:
             break
     return tuple(texts)
-
-
-def _encoded(text: str) -> bytes:
-    try:
-        return json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # a lone surrogate, which stays the escape that it was
-        return json.dumps(text).encode()

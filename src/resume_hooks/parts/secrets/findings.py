@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from resume_hooks.errors import ResumeHooksError, WriteFailed
 from resume_hooks.parts.secrets.cleaner import Cleaned, Cleaner, RemovedSecret
-from resume_hooks.parts.secrets.contents import archived_at, is_lines, pieces_of_kept
 from resume_hooks.parts.secrets.literals import NAMED, Literals, is_telling, is_token, lines_of
 from resume_hooks.parts.secrets.locations import (
     CHILD,
@@ -31,12 +30,15 @@ from resume_hooks.parts.secrets.locations import (
     TRANSCRIPT,
     TRASHED,
     Location,
+    archived_at,
     client_files,
     documents_of,
     family,
     files_in,
     inventory,
+    is_lines,
     notes_of,
+    pieces_of_kept,
 )
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
@@ -52,6 +54,9 @@ HELD, REMOVED, LEFT, OUTSIDE = "held", "removed", "left", "outside"
 
 SETTINGS = (".claude.json", ".credentials.json", "settings.json", "settings.local.json", ".mcp.json")
 """How the names of the client's files begin in which a secret may stand because somebody put it there to be used."""
+
+
+STUCK = "It stands in what is no text, an image, or what names a record: nothing was changed there."
 
 
 class LocationContents(NamedTuple):
@@ -232,7 +237,12 @@ def _holding(place: Location, found: ScrubFindings, where: Where, clients: Clien
     try:
         held = look(place, found.cleaner_of(place), where)
     except (OSError, ResumeHooksError) as error:
-        return _unreadable(place, error, wanted) if os.path.lexists(place.path) else None
+        if not os.path.lexists(place.path):
+            return None
+        why = error.strerror or str(error) if isinstance(error, OSError) else f"{error.message}. {error.remedy}"
+        outside = _why_outside(place, wanted._replace(others=True))  # another's counts only if that is known
+        said = f"It could not be looked at: {why.rstrip('.')}. {outside}".strip()
+        return Holding(place, {}, OUTSIDE if outside else LEFT, said)
     if not held.found and not held.stuck and place.kind != INDEXED:
         found.clean[place] = state
         return None
@@ -248,17 +258,6 @@ def _holding(place: Location, found: ScrubFindings, where: Where, clients: Clien
                 return Holding(place, kinds, LEFT, why)
     stuck = held.stuck and not held.found
     return Holding(place, kinds, LEFT if stuck else HELD, STUCK if stuck else "")
-
-
-def _unreadable(place: Location, error: OSError | ResumeHooksError, wanted: ScrubReach) -> Holding:
-    """A place that can't be read; whether it is another session's counts only if that is known."""
-    why = error.strerror or str(error) if isinstance(error, OSError) else f"{error.message}. {error.remedy}"
-    outside = _why_outside(place, wanted._replace(others=True))
-    said = f"It could not be looked at: {why.rstrip('.')}. {outside}".strip()
-    return Holding(place, {}, OUTSIDE if outside else LEFT, said)
-
-
-STUCK = "It stands in what is no text, an image, or what names a record: nothing was changed there."
 
 
 def _why_outside(place: Location, wanted: ScrubReach) -> str:

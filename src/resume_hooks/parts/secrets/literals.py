@@ -7,6 +7,7 @@ once found is looked for as text. A value that is short, or could be any word, i
 from __future__ import annotations
 
 import base64
+import contextlib
 import html
 import json
 import re
@@ -169,14 +170,19 @@ class Literals:
     """Secrets as texts, each with its kind; ``tokens`` are short ones, which count where no word goes on."""
 
     def __init__(self, values: Mapping[str, str], tokens: Mapping[str, str] | None = None) -> None:
-        forms = {form.text: form for form in reversed([*_forms(values), *_token_forms(tokens or {})])}
+        known = list(_forms(values))
+        for value, kind in (tokens or {}).items():
+            percent = quote(value.encode("utf-8", "replace"), safe="")
+            known += (_Form(text, kind, alone=True) for text in (value, *_escaped(value), percent))
+        forms = {form.text: form for form in reversed(known)}
         self._forms: dict[str, list[_Form]] = {}
         for form in sorted(forms.values(), key=lambda form: -len(form.text)):
             self._forms.setdefault(form.text[:HEAD], []).append(form)
         self._heads = re.compile(f"{_MARK.pattern}|{_any_of(self._forms)}")
-        self._few = [text.encode("utf-8", "surrogateescape") for text in forms if _is_encodable(text)]
-        if len(self._few) > FEW:
-            self._few = []
+        self._few: list[bytes] = []
+        for text in forms if len(forms) <= FEW else ():
+            with contextlib.suppress(UnicodeEncodeError):
+                self._few.append(text.encode("utf-8", "surrogateescape"))
 
     def __bool__(self) -> bool:
         """Whether there is anything to look for."""
@@ -226,12 +232,6 @@ def _forms(values: Mapping[str, str]) -> Iterator[_Form]:
             yield _Form(head, kind, value[len(head) :], goes_on=kind != NAMED)
 
 
-def _token_forms(tokens: Mapping[str, str]) -> Iterator[_Form]:
-    for value, kind in tokens.items():
-        for text in (value, *_escaped(value), quote(value.encode("utf-8", "replace"), safe="")):
-            yield _Form(text, kind, alone=True)
-
-
 def _any_of(texts: Iterable[str]) -> str:
     """An expression for any of many texts that branches character by character."""
     tree: dict[str, Any] = {}
@@ -263,11 +263,3 @@ def _cores(raw: bytes) -> Iterator[str]:
         if len(core) >= LEAST_CORE:
             yield core
             yield core.replace("+", "-").replace("/", "_")
-
-
-def _is_encodable(form: str) -> bool:
-    try:
-        form.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        return False
-    return True

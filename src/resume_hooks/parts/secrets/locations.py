@@ -1,4 +1,6 @@
-"""Where secrets of a session can lie: its own files, copies of them, those of its parents and children, and elsewhere.
+"""Where secrets of a session can lie, and what a place holds, piece by piece. Nothing is written here.
+
+Places are its own files, copies of them, those of its parents and children, and elsewhere.
 
 What the client and the user keep elsewhere is looked at, too, but changed only if that is asked for. A child holds its
 parent's own records. Deleted sessions count, too: the vault or the trash may still hold them.
@@ -15,22 +17,27 @@ from typing import NamedTuple
 
 from resume_hooks import seam
 from resume_hooks.archive.vault import trash
+from resume_hooks.archive.vault.packs import lines_of
+from resume_hooks.archive.vault.rewrite import HEAD, LARGEST_TEXT
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.paths import ENDING, Where, all_folders, is_session_id
+from resume_hooks.paths import ENDING, Where, all_folders, is_session_id, open_regular
 from resume_hooks.search.index.database import FILE_NAME as INDEX
 from resume_hooks.search.index.database import FOLDER as WORDS
 from resume_hooks.search.index.database import index_file
 from resume_hooks.sessions import held_links
 from resume_hooks.sessions.agents.registry import COPIES
-from resume_hooks.sessions.archived import manifest
+from resume_hooks.sessions.archived import manifest, unpack
 from resume_hooks.sessions.archived.layout import FOLDER as VAULT
 from resume_hooks.sessions.archived.layout import HISTORY, TRASH, UNPACKED, unpacked, vault
+from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.session_files import SessionFile, linked
 from resume_hooks.sessions.transcript_files import PREFIX, owning_session, subagent_name
 from resume_hooks.settings import FILE_NAME as SETTINGS
 from resume_hooks.storage import backups, locks
+from resume_hooks.storage.atomic import BUFFER
+from resume_hooks.transcripts.lines import read_lines
 
 TRANSCRIPT, SUBAGENT, SIDECAR, COPY = "transcript", "sub-agent", "sidecar", "copy"
 BACKUP, TRASHED, KEPT, READABLE, NOTE, INDEXED = "backup", "trash", "vault", "unpacked", "note", "index"
@@ -38,6 +45,9 @@ FILE_BACKUP, DOCUMENT, CLIENT = "file backup", "document", "client"
 
 OWN, CHILD, PARENT, OTHER = "own", "child", "parent", "other"
 """How a session stands to the one that was named."""
+
+LINE, TEXT, BINARY = "line", "text", "binary"
+"""The forms of a piece."""
 
 RECORDS = frozenset({TRANSCRIPT, SUBAGENT, BACKUP})
 """The kinds of files that are lines of records."""
@@ -233,3 +243,53 @@ def documents_of(session: SessionFile, where: Where) -> Iterator[Location]:
                         yield Location(DOCUMENT, path)
             elif os.path.isfile(place) and not os.path.islink(place):
                 yield Location(DOCUMENT, place)
+
+
+class Piece(NamedTuple):
+    """A piece of a file. Of a kept file ``part`` is its place in the config home.
+
+    A line of one has a 0-based ``number`` and begins at ``offset``.
+    """
+
+    raw: bytes
+    form: str
+    part: str = ""
+    number: int = 0
+    offset: int = 0
+
+
+def archived_at(place: Location, where: Where) -> ArchivedSession | None:
+    """What the vault or the trash holds at a place; None where that is a file, or can't be told."""
+    if place.kind == TRASHED:
+        return trash.entry_in(place.path, where)
+    return manifest.find(place.session_id, where) if place.kind == KEPT else None
+
+
+def is_lines(path: str) -> bool:
+    """Whether a file is lines of records, by its name."""
+    return ENDING in os.path.basename(path)
+
+
+def pieces_of_file(path: str, *, lines: bool) -> Iterator[Piece]:
+    """The pieces of a file, which is ``lines`` or a text. OSError."""
+    with open_regular(path, follow=False) as stream:
+        binary = b"\0" in stream.read(HEAD)
+        stream.seek(0)
+        if binary:
+            yield from (Piece(raw, BINARY) for raw in iter(lambda: stream.read(BUFFER), b""))
+        elif lines or os.fstat(stream.fileno()).st_size > LARGEST_TEXT:
+            yield from (Piece(line.raw, LINE) for line in read_lines(stream))
+        else:
+            yield Piece(stream.read(), TEXT)
+
+
+def pieces_of_kept(kept: ArchivedSession) -> Iterator[Piece]:
+    """The pieces of all files that the vault keeps of a session. OSError where one can't be read."""
+    for part, chunks in unpack.pack_contents(kept.folder, list(kept.all_parts)):
+        if not is_lines(part.place) and part.size <= LARGEST_TEXT:
+            yield Piece(b"".join(chunks), TEXT, part.place)
+            continue
+        offset = 0
+        for number, line in enumerate(lines_of(chunks)):
+            yield Piece(line, LINE, part.place, number, offset)
+            offset += len(line)

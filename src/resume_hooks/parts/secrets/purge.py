@@ -3,6 +3,10 @@
 The session's own transcript comes last. Until then a look at it tells what the secrets are, so that a purge that was
 interrupted is finished by running it again. What others made of it meanwhile, children and kept copies, is looked for
 once it holds none any more, by what is known by then: from there on nobody can make more.
+
+A file is rewritten as a trim in place does it: checked as read back, a new one, so that no hard link to the old is
+changed. The copy that it is compared with lies in a folder of its own and goes in any case: killed at any point, the
+next scrub sweeps it.
 """
 
 from __future__ import annotations
@@ -10,34 +14,46 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import stat
 from collections.abc import Mapping
 
 from resume_hooks.archive.vault import commit, rewrite
 from resume_hooks.archive.vault.trash import all_deleted
 from resume_hooks.errors import ResumeHooksError, SessionOpen, WriteFailed
-from resume_hooks.parts.secrets import replace
 from resume_hooks.parts.secrets.cleaner import Cleaner
-from resume_hooks.parts.secrets.contents import archived_at
 from resume_hooks.parts.secrets.findings import HELD, LEFT, REMOVED, STUCK, Holding, ScrubFindings, look, look_again
 from resume_hooks.parts.secrets.locations import (
     INDEXED,
     KEPT,
     OWN,
     READABLE,
+    RECORDS,
     TRANSCRIPT,
     TRASHED,
     Location,
+    archived_at,
+    is_lines,
 )
-from resume_hooks.paths import Where
+from resume_hooks.paths import Where, private_folder
 from resume_hooks.search.index.connect import forget_index, opened_index
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.layout import folder_of, unpacked
+from resume_hooks.sessions.held_links import release
 from resume_hooks.storage import backups
-from resume_hooks.storage.state_file import sweep
+from resume_hooks.storage.atomic import replace_session
+from resume_hooks.storage.backups import copied
+from resume_hooks.storage.state_file import MODE, sweep, temporary_in
+from resume_hooks.transcripts import invariants
+from resume_hooks.transcripts.invariants import Check, shape_checks
+from resume_hooks.transcripts.transcript import scan
 
 ROUNDS = 5
 """How often it is looked for what others made meanwhile."""
 
+FOLDER = "scrub"
+"""The folder in the state folder for copies of what is being rewritten; it is there only meanwhile."""
+
+AGAIN = "Run the command once more."
 CAME = "It came while the others were rewritten. Run the command again."
 
 
@@ -50,7 +66,11 @@ def purge(found: ScrubFindings, where: Where) -> list[Holding]:
     order: dict[Location, None] = {}
     for _ in range(ROUNDS):
         order |= dict.fromkeys(row.place for row in found.rows)
-        for row in sorted(found.rows, key=_stage):
+        rows = sorted(  # the index after the files that it was made of, the own transcript last
+            found.rows,
+            key=lambda row: ((row.place.kind, row.place.relation) == (TRANSCRIPT, OWN), row.place.kind == INDEXED),
+        )
+        for row in rows:
             if _is_due(row, done):
                 done[row.place] = _rewritten(row, found, where)
         busy = _wait_for_archiving(found, where)
@@ -58,8 +78,8 @@ def purge(found: ScrubFindings, where: Where) -> list[Holding]:
         if found.open or not any(_is_due(row, done) for row in found.held):
             break
     last = {row.place: row for row in (*found.rows, *busy)}
-    rows = (_final(done.get(place), last.get(place)) for place in order | dict.fromkeys(last))
-    return [_indexed(row, where) if row.place.kind == INDEXED else row for row in rows if row]
+    final = (_final(done.get(place), last.get(place)) for place in order | dict.fromkeys(last))
+    return [_indexed(row, where) if row.place.kind == INDEXED else row for row in final if row]
 
 
 def _is_due(row: Holding, done: Mapping[Location, Holding]) -> bool:
@@ -96,20 +116,18 @@ def _final(done: Holding | None, last: Holding | None) -> Holding | None:
 
 def clear_left(where: Where) -> None:
     """Remove what a scrub left that was killed: copies, and what the vault's notes no longer name."""
-    replace.sweep_copies(where)
+    folder = os.path.join(where.state, FOLDER)
+    if not os.path.islink(folder):
+        sweep(folder)
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
     commit.sweep_leftovers(where)
     for kept in (*manifest.all_archived(where), *all_deleted(where)):
         with contextlib.suppress(ResumeHooksError), commit.changing(kept, where, "cleared"):
             pass
 
 
-def _stage(row: Holding) -> tuple[bool, bool]:
-    """When a place is rewritten: the index after the files that it was made of, the own transcript last."""
-    return row.place.kind == TRANSCRIPT and row.place.relation == OWN, row.place.kind == INDEXED
-
-
 def _rewritten(row: Holding, found: ScrubFindings, where: Where) -> Holding:
-    """A row after its place was dealt with."""
     cleaner = found.cleaner_of(row.place)
     sweep(os.path.dirname(row.place.path))
     if not os.path.lexists(row.place.path):
@@ -140,9 +158,9 @@ def _clear(place: Location, cleaner: Cleaner, where: Where) -> None:
         forget_index(where)
     elif place.kind == TRANSCRIPT:
         with backups.only_one(place.session_id, where):
-            replace.replace(place, cleaner, where)
+            replace(place, cleaner, where)
     else:
-        replace.replace(place, cleaner, where)
+        replace(place, cleaner, where)
 
 
 def _indexed(row: Holding, where: Where) -> Holding:
@@ -159,3 +177,36 @@ def _indexed(row: Holding, where: Where) -> Holding:
             return row
     except ResumeHooksError as error:
         return row._replace(why=f"It is built anew by the next search: {error.message}")
+
+
+def replace(place: Location, cleaner: Cleaner, where: Where) -> None:
+    """Put a file without its secrets in its place; one that holds none stays as it is.
+
+    OSError, WriteFailed or CheckFailed leave it as it was, unless the message says otherwise.
+    """
+    folder = private_folder(os.path.join(where.state, FOLDER), where)
+    copy = temporary_in(folder)
+    try:
+        with copied(place.path, copy) as original:
+            _replace(place, original, copy, cleaner, where)
+    finally:
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
+
+
+def _replace(place: Location, original: int, copy: str, cleaner: Cleaner, where: Where) -> None:
+    lines = is_lines(place.path)
+    if not cleaner.finds_in(copy, lines=lines):
+        return
+
+    def check(path: str) -> None:
+        os.chmod(path, MODE if place.kind in RECORDS else stat.S_IMODE(os.fstat(original).st_mode))
+        clean = Check("no secret is found in it", not cleaner.finds_in(path, lines=lines))
+        alike = shape_checks(scan(copy), scan(path)) if place.kind in RECORDS else []
+        invariants.require([clean, *alike], place.path)
+
+    chunks = (each.raw for each in cleaner.file(copy, lines=lines))
+    release(place.path, where)  # our link would keep the secrets
+    replace_session(place.path, original, copy, chunks, check)
+    if cleaner.finds_in(place.path, lines=lines):
+        raise WriteFailed(f"{place.path} was written to while it was rewritten, and holds secrets again", AGAIN)

@@ -106,7 +106,9 @@ def digest_of(value: object) -> str:
 
 def _free(material: TrimMaterial, options: Options, taken: set[Key]) -> Iterator[Piece]:
     """The contents that may go, are worth it, and were not taken; oldest first."""
-    last_words = _last_words(material)
+    # The last long answer of each turn is its result; shorter ones behind it are never offered anyway.
+    said = [piece for piece in material.pieces if piece.kind == TEXT]
+    last_words = set({material.turn(material.places[piece.number]): piece for piece in said}.values())
     for piece in material.pieces:
         large = piece.characters >= LEAST or piece.tokens * 4 >= LEAST
         if piece.kind not in _KINDS or not large or key_of(piece) in taken or piece in last_words:
@@ -117,20 +119,27 @@ def _free(material: TrimMaterial, options: Options, taken: set[Key]) -> Iterator
             yield piece
 
 
-def _last_words(material: TrimMaterial) -> frozenset[Piece]:
-    """The last long answer of each turn: its result. Shorter ones behind it are never offered anyway."""
-    last = {material.turn(material.places[piece.number]): piece for piece in material.pieces if piece.kind == TEXT}
-    return frozenset(last.values())
-
-
 def _candidates(
     scanned: Trimmable, options: Options, material: TrimMaterial, pieces: Sequence[Piece]
 ) -> Iterator[Candidate]:
-    fates, calls = _fates(material, options), _calls_on(material)
+    # What the rules that do not act here say of contents, a hint to the model.
+    hints = (RULES[name] for name in CERTAIN if name not in options.only)
+    fates = {key_of(pick.piece): pick.why for rule in hints for pick in rule(material, options)}
+    calls: dict[str, list[int]] = {}  # by the file, command or address that they are about
+    for call in material.calls.values():
+        calls.setdefault(call.target, []).append(material.places[call.number])
     for number, (piece, value) in enumerate(zip(pieces, scanned.values(pieces), strict=True), 1):
         place, target = material.places[piece.number], material.target(piece)
         failed = "failed" if piece.call in material.failed else ""
-        fate = fates.get(key_of(piece)) or _again(material, [later for later in calls.get(target, ()) if later > place])
+        later = [other for other in calls.get(target, ()) if other > place] if target else []
+        again = f"{counted(len(later), 'later call')} on the same, the last in turn " if later else ""
+        fate = fates.get(key_of(piece)) or (again and f"{again}{material.turn(max(later))}")
+        said = value if isinstance(value, str) else block_text(value)
+        if len(said) > HEAD + TAIL:  # cut before it is cleaned: an output may have 60 MB
+            hidden = f"[{len(said) - HEAD - TAIL:,} characters are not shown]"
+            excerpt = f"{plain(said[:HEAD])}\n{hidden}\n{plain(said[-TAIL:])}"
+        else:
+            excerpt = plain(said)
         yield Candidate(
             number=number,
             piece=piece,
@@ -139,34 +148,6 @@ def _candidates(
             turn=material.turn(place),
             tokens=round(scanned.scale.tokens(piece)),
             notes=tuple(note for note in (failed, fate) if note),
-            excerpt=_excerpt(value if isinstance(value, str) else block_text(value)),
+            excerpt=excerpt,
             digest=digest_of(value),
         )
-
-
-def _fates(material: TrimMaterial, options: Options) -> dict[Key, str]:
-    """What the rules that do not act here say of contents: a hint to the model."""
-    rules = (RULES[name] for name in CERTAIN if name not in options.only)
-    return {key_of(pick.piece): pick.why for rule in rules for pick in rule(material, options)}
-
-
-def _calls_on(material: TrimMaterial) -> dict[str, list[int]]:
-    """The places of the calls about each file, command or address."""
-    places: dict[str, list[int]] = {}
-    for call in material.calls.values():
-        places.setdefault(call.target, []).append(material.places[call.number])
-    return {target: sorted(rows) for target, rows in places.items() if target}
-
-
-def _again(material: TrimMaterial, later: Sequence[int]) -> str:
-    """How often the same file, command or address came up later."""
-    return (
-        f"{counted(len(later), 'later call')} on the same, the last in turn {material.turn(later[-1])}" if later else ""
-    )
-
-
-def _excerpt(text: str) -> str:
-    """The two ends of a content, or all of it. Cut before it is cleaned: an output may have 60 MB."""
-    if len(text) <= HEAD + TAIL:
-        return plain(text)
-    return f"{plain(text[:HEAD])}\n[{len(text) - HEAD - TAIL:,} characters are not shown]\n{plain(text[-TAIL:])}"

@@ -26,10 +26,9 @@ from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
 from resume_hooks.hooks.trim import no_use_card
 from resume_hooks.parts.smart_trim import plan as smart
 from resume_hooks.parts.smart_trim import preview
-from resume_hooks.parts.smart_trim.ask import ModelAnswer, ask, task
+from resume_hooks.parts.smart_trim.ask import MAX_PIECES, ModelAnswer, ask, parts, task
 from resume_hooks.parts.smart_trim.offer import Offer, acting, digest_of, offer, smart_options
 from resume_hooks.parts.smart_trim.plan import KIND, Verdict, of_model, of_rules
-from resume_hooks.parts.smart_trim.prompt import MAX_PIECES, parts
 from resume_hooks.system.invocation import typed
 
 PLANNING = 10.0

@@ -23,7 +23,6 @@ from resume_hooks.paths import Where
 from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.agents.registry import readable
 from resume_hooks.system.text import one_line, plain_line
-from resume_hooks.transcripts.trimmable_pieces import Piece
 
 KIND: Final = "smart-trim"
 WENT_ON = "The session went on meanwhile; the child holds that too."
@@ -90,7 +89,11 @@ def choices_of(offered: Offer, verdicts: Sequence[Verdict]) -> list[tuple[Verdic
     """
     on_offer = {verdict.key: verdict for verdict in of_rules(offered)}
     on_offer |= {key_of(one.piece): of_model(offered, one.number, "", "") for one in offered.candidates}
-    valid = [verdict for verdict in verdicts if _is_same(verdict, on_offer.get(verdict.key))]
+    valid = [
+        verdict
+        for verdict in verdicts
+        if (other := on_offer.get(verdict.key)) and (other.digest, other.by) == (verdict.digest, verdict.by)
+    ]
     stale = len(verdicts) - len({verdict.key for verdict in valid})
     if stale:
         raise PlanOutdated(
@@ -99,20 +102,16 @@ def choices_of(offered: Offer, verdicts: Sequence[Verdict]) -> list[tuple[Verdic
         )
     taken = {key_of(choice.piece): choice for choice in offered.taken}
     pieces = {key_of(one.piece): one.piece for one in offered.candidates}
-    chosen = ((verdict, taken.get(verdict.key) or _judged(offered, verdict, pieces[verdict.key])) for verdict in valid)
-    rows = [(verdict, choice) for verdict, choice in chosen if choice is not None]
+    rows = []
+    for verdict in valid:
+        choice = taken.get(verdict.key)
+        if choice is None:
+            pick = Pick(pieces[verdict.key], f'"{verdict.description}"' if verdict.description else "")
+            choice = choice_of(offered.material, pick, RULE, offered.origins)
+            if choice is None or choice.tokens_saved(offered.scanned.scale) <= 0:
+                continue
+        rows.append((verdict, choice))
     return sorted(rows, key=lambda row: offered.material.places[row[0].record])
-
-
-def _is_same(verdict: Verdict, other: Verdict | None) -> bool:
-    return other is not None and (other.digest, other.by) == (verdict.digest, verdict.by)
-
-
-def _judged(offered: Offer, verdict: Verdict, piece: Piece) -> Choice | None:
-    """The choice of a content that the model gives up; None if that would save nothing."""
-    why = f'"{verdict.description}"' if verdict.description else ""
-    choice = choice_of(offered.material, Pick(piece, why), RULE, offered.origins)
-    return choice if choice is not None and choice.tokens_saved(offered.scanned.scale) > 0 else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -56,18 +56,26 @@ def smart_trim(options: Any) -> Receipt:
     scanned = agents.scanned(session, options.where)
     # What can't be a parent is refused before a model is paid for.
     require_start(options, agents.draft_of(session, KIND, options.where, options.output_dir))
-    planned = _given_back(scanned, stored, options) if stored else _asked(scanned, options)
-    decided = planned.decided
+    decided, asked = _given_back(scanned, stored, options) if stored else _asked(scanned, options)
+    shown = f"{preview.table(decided)}\n\n{preview.spent_text(asked.spent)}"
     wanted = decided.trim.pays and not options.dry_run
     asks = wanted and not options.yes and options.watched
     if asks:
-        say(_plan_text(planned))
+        say(shown)
     agreed = wanted and (options.yes or (asks and options.agreed("Write this child?", asks=True)))
     made = smart.write(decided, options.where) if agreed else carry_out(decided.trim, options.where, dry_run=True)
     notes = [UNASKED] if wanted and not options.yes and not asks else []
-    made = made._replace(warnings=(*made.warnings, *preview.warnings(decided, planned.asked), *notes))
-    more = {"savings": decided.trim, "smart": {**preview.data(decided), "spent": planned.asked.spent}}
-    return answer(options, made, more, lambda: _text(planned, made, seen=asks))
+    made = made._replace(warnings=(*made.warnings, *preview.warnings(decided, asked), *notes))
+    more = {"savings": decided.trim, "smart": {**preview.data(decided), "spent": asked.spent}}
+
+    def text() -> str:
+        """The plan, unless it was seen already, and what came of it."""
+        done = "Nothing was written."
+        if made.written:
+            done = receipt_text(made, [("note", words) for words in remarks(decided.trim)])
+        return done if asks else f"{shown}\n\n{done}"
+
+    return answer(options, made, more, text)
 
 
 def _refuse(options: Any) -> None:
@@ -80,25 +88,17 @@ def _refuse(options: Any) -> None:
         raise UsageError(f"--timeout must be seconds from 1 on, not '{options.timeout}'", "Such as --timeout 60.")
 
 
-class _Planned(NamedTuple):
-    """A plan, and what the model took for it."""
-
-    decided: SmartPlan
-    asked: ModelVerdicts
-
-
-def _asked(scanned: Trimmable, options: Any) -> _Planned:
-    """Ask the model what may go."""
+def _asked(scanned: Trimmable, options: Any) -> tuple[SmartPlan, ModelVerdicts]:
     model = model_of(options.model, scanned.session, options.where)
     prompt = options.prompt or ""
     offered = offer(scanned, smart_options(options.keep_recent, acting(prompt)), options.where)
     told = model_progress(model.name, quiet=options.as_json)
     asked = ask(model, offered, prompt, time_limit(options.timeout and int(options.timeout)), told)
     verdicts = [*of_rules(offered), *asked.verdicts]
-    return _Planned(smart.plan(offered, verdicts, options.where, options.output_dir), asked)
+    return smart.plan(offered, verdicts, options.where, options.output_dir), asked
 
 
-def _given_back(scanned: Trimmable, stored: PlannedTrim, options: Any) -> _Planned:
+def _given_back(scanned: Trimmable, stored: PlannedTrim, options: Any) -> tuple[SmartPlan, ModelVerdicts]:
     """Take a plan that was printed before. UsageError where it is another session's."""
     if stored.parent_session_id != scanned.session.session_id:
         raise UsageError(
@@ -110,8 +110,7 @@ def _given_back(scanned: Trimmable, stored: PlannedTrim, options: Any) -> _Plann
         Verdict(row.record, tuple(row.address), row.digest, row.by, described(row.description), row.rationale)
         for row in stored.smart.choices
     ]
-    decided = smart.planned_before(scanned, trim, verdicts, options.where, options.output_dir)
-    return _Planned(decided, ModelVerdicts())
+    return smart.planned_before(scanned, trim, verdicts, options.where, options.output_dir), ModelVerdicts()
 
 
 def _stored(options: Any) -> PlannedTrim | None:
@@ -133,14 +132,3 @@ def _stored(options: Any) -> PlannedTrim | None:
         raise UsageError(f"{path} can't be read: {error.strerror}", way) from error
     except ValidationError as error:
         raise UsageError(f"{path} is not a plan that trim --smart --json printed", way) from error
-
-
-def _text(planned: _Planned, made: Receipt, *, seen: bool) -> str:
-    """The plan, unless it was ``seen`` already, and what came of it."""
-    notes = [("note", words) for words in remarks(planned.decided.trim)]
-    done = receipt_text(made, notes) if made.written else "Nothing was written."
-    return done if seen else f"{_plan_text(planned)}\n\n{done}"
-
-
-def _plan_text(planned: _Planned) -> str:
-    return f"{preview.table(planned.decided)}\n\n{preview.spent_text(planned.asked.spent)}"

@@ -75,16 +75,15 @@ def _seen(path: str, *, agent: bool = False, linked: Parent | None = None) -> _S
         seen = _Seen(None)
     with open_transcript(path) as stream:
         for line in read_lines(stream):
-            if _may_tell(line.raw) and (record := records.parse(line.body)) is not None:
+            raw = line.raw
+            if (  # an answer, a compaction, a prompt, a hook's
+                b'"usage"' in raw
+                or b'"compactMetadata"' in raw
+                or (b'"type":"user"' in raw and b'"tool_result"' not in raw)
+                or (b'"durationMs"' in raw and (b'"hookInfos"' in raw or b'"hookEvent"' in raw))
+            ) and (record := records.parse(line.body)) is not None:
                 seen.take(record, agent=agent)
     return seen
-
-
-def _may_tell(raw: bytes) -> bool:
-    """Whether a line may be an answer, a prompt, a compaction or a hook's, as text."""
-    if b'"usage"' in raw or b'"compactMetadata"' in raw or (b'"type":"user"' in raw and b'"tool_result"' not in raw):
-        return True
-    return b'"durationMs"' in raw and (b'"hookInfos"' in raw or b'"hookEvent"' in raw)
 
 
 class _Seen:
@@ -106,7 +105,8 @@ class _Seen:
 
     def take(self, record: Record, *, agent: bool) -> None:
         """Count a record."""
-        at = _instant(record)
+        at = string(record, "timestamp")
+        at = at if _INSTANT.fullmatch(at) else clock.normal(at)
         if self._copies.holds(record) or not at or "forkedFrom" in record or at <= self._since:
             return  # undated, or a copy of what the parent holds
         day = at[:10]
@@ -117,21 +117,17 @@ class _Seen:
         elif records.kind(record) == records.ASSISTANT:
             self._answer(record, day)
             if not agent and not record.get("isSidechain"):
-                self._call(record, day)
+                for call in records.calls(record) if self._stretch else ():
+                    self._calls.append(day)
+                    if string(call, "name") in records.WRITERS:
+                        self._end_stretch(min(len(self._calls) - 1, MAX_CALLS))
+                        break
         elif string(record, "subtype") == records.COMPACTION:
             self._end_stretch(NO_EDIT)
             self._stretch = COMPACTION
         else:
             for event, mine, duration in _durations(record):
                 _tally(self._hooks, f"{event}|{OURS if mine else OTHERS}", day, rounded(duration))
-
-    def _call(self, record: Record, day: str) -> None:
-        """Count the calls of an answer, up to the first edit of its stretch."""
-        for call in records.calls(record) if self._stretch else ():
-            self._calls.append(day)
-            if string(call, "name") in records.WRITERS:
-                self._end_stretch(min(len(self._calls) - 1, MAX_CALLS))
-                return
 
     def _end_stretch(self, before: int) -> None:
         """The first edit came after so many calls, or none did; a stretch without a call is none."""
@@ -178,12 +174,6 @@ class _Seen:
 def _tally(found: Tallies, name: str, day: str, number: int) -> None:
     numbers = found.setdefault(name, {}).setdefault(day, {})
     numbers[number] = numbers.get(number, 0) + 1
-
-
-def _instant(record: Record) -> str:
-    """When a record was written, ``""`` if it doesn't say; the form of the transcripts is taken as it is."""
-    at = string(record, "timestamp")
-    return at if _INSTANT.fullmatch(at) else clock.normal(at)
 
 
 def _durations(record: Record) -> Iterator[tuple[str, bool, float]]:

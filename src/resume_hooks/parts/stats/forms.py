@@ -7,9 +7,8 @@ from typing import Annotated
 from pydantic import Field
 
 from resume_hooks.cli.schema.base import Like, Strict
-from resume_hooks.parts.stats.state_sizes import FolderSize
 from resume_hooks.parts.stats.threshold import Price
-from resume_hooks.parts.stats.totals import Hook, Month, Saving, Stretch
+from resume_hooks.parts.stats.totals import FolderSize, Hook, Month, Saving, Stretch
 
 HookRow = Annotated[
     Hook,

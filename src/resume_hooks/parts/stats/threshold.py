@@ -43,13 +43,13 @@ def prices(sessions: Iterable[Sequence[Request]], since: str) -> list[Price]:
     """The prices of every line and way, first what was paid, for the requests from the day ``since`` on."""
     known = [session for session in sessions if session]
     ways = [(0, ""), *((line, way) for line in LINES for way in (TRIM, HANDOFF))]
-    return [_sum(line, way, [_Session(line, way, since, session) for session in known]) for line, way in ways]
-
-
-def _sum(line: int, way: str, sessions: Sequence[_Session]) -> Price:
-    lefts = [left for each in sessions for left in each.lefts]
-    read, written, cost = (round(sum(getattr(each, name) for each in sessions)) for name in ("read", "written", "cost"))
-    return Price(line, way, len(lefts), round(sum(lefts) / max(1, len(lefts))), read, written, cost)
+    priced = []
+    for line, way in ways:
+        gone = [_Session(line, way, since, session) for session in known]
+        lefts = [left for each in gone for left in each.lefts]
+        sums = (round(sum(getattr(each, name) for each in gone)) for name in ("read", "written", "cost"))
+        priced.append(Price(line, way, len(lefts), round(sum(lefts) / max(1, len(lefts))), *sums))
+    return priced
 
 
 class _Session:

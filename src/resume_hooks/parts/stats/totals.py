@@ -1,14 +1,19 @@
-"""What the counts of many transcripts come to: by month, by kind of child, by hook, by kind of stretch. Pure."""
+"""What the counts of many transcripts come to: by month, by kind of child, by hook; and how large our folder is."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import stat
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from resume_hooks.parts.stats.cache import TranscriptCounts
 from resume_hooks.parts.stats.count import NO_EDIT, OURS, Day, Tallies
+from resume_hooks.paths import Where
 
+MOST_ENTRIES = 200_000  # files and folders that are looked at; a folder that holds more is told as at least so large
 HIGH = 95  # per cent of the durations that the higher of the two figures is not below
 
 
@@ -156,7 +161,6 @@ def _hooks(inside: list[TranscriptCounts], since: str) -> list[Hook]:
 
 
 def _summed(tallies: Iterable[Tallies], since: str) -> dict[str, dict[int, int]]:
-    """By name, how often each number came up from a day on."""
     found: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
     for one in tallies:
         for name, by_day in one.items():
@@ -165,3 +169,37 @@ def _summed(tallies: Iterable[Tallies], since: str) -> dict[str, dict[int, int]]
                     for number, count in numbers.items():
                         found[name][number] += count
     return found
+
+
+class FolderSize(NamedTuple):
+    """An entry of the state folder: files in it, and their bytes."""
+
+    name: str
+    files: int
+    size: int
+
+
+def state_sizes(where: Where) -> list[FolderSize]:
+    """The entries of the state folder, the largest first; none if there is no such folder."""
+    home = where.state
+    try:
+        names = sorted(os.listdir(home))
+    except OSError:
+        return []
+    found = []
+    for name in names:
+        sizes = list(_sizes(os.path.join(home, name)))
+        found.append(FolderSize(name, len(sizes), sum(sizes)))
+    return sorted(found, key=lambda part: -part.size)
+
+
+def _sizes(path: str) -> Iterator[int]:
+    waiting, left = [path], MOST_ENTRIES
+    while waiting and left:
+        here, left = waiting.pop(), left - 1
+        with contextlib.suppress(OSError):  # gone, or not for us to look at
+            status = os.lstat(here)
+            if stat.S_ISREG(status.st_mode):
+                yield status.st_size if status.st_nlink == 1 else 0  # what another name holds takes no room here
+            elif stat.S_ISDIR(status.st_mode):
+                waiting += [os.path.join(here, name) for name in os.listdir(here)]

@@ -10,7 +10,7 @@ PART = Part(
             "sessions",
             ("--subagents",),
             "Their sub-agents instead, with what each was asked; handoff and fork take their ids.",
-            "verbs.subagents:print_subagents",
+            "verbs:print_subagents",
         ),
     ),
     answers=(Answer("a sub-agent as a session", "as_session:held"),),

@@ -1,6 +1,7 @@
 """The transcript of a sub-agent as that of a session, in a copy of ours that goes when the verb has ended.
 
-Its lines have the numbers of the original's, so that references name the records there.
+Its lines have the numbers of the original's, so that references name the records there. Clients before 2.0 wrote a
+sub-agent's records into the file of the session that started it.
 """
 
 from __future__ import annotations
@@ -9,26 +10,60 @@ import contextlib
 import os
 import re
 from collections.abc import Container, Iterator
+from typing import NamedTuple
 
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, WriteFailed
-from resume_hooks.parts.subagents.inline import InlineAgent, inline_agents
 from resume_hooks.paths import ENDING, Where, private_folder
 from resume_hooks.sessions.agents.registry import copies_in
 from resume_hooks.sessions.archived.sessions import project_folder_of
 from resume_hooks.sessions.locate import SessionFile, candidates, names_subagent, resolve, resolve_transcript
-from resume_hooks.sessions.transcript_files import file_of_owner, subagent_name
+from resume_hooks.sessions.transcript_files import PREFIX, file_of_owner, subagent_name
 from resume_hooks.storage.state_file import create, discard, sweep, temporary_in
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import open_transcript, read_lines
 from resume_hooks.transcripts.raw_edit import encode
-from resume_hooks.transcripts.records import parse
+from resume_hooks.transcripts.records import parse, prompt_text, string
+from resume_hooks.transcripts.turns import opens_turn
 
 NAME = re.compile(r"agent-[\w.-]{1,200}")
 """The names that are told; others are no client's."""
 
 OWN = frozenset({"agentId", "agentName", "teamName"})
 """The fields by which a client takes a record for one of a sub-agent's, or of a member of a team."""
+
+_MARK = b'"isSidechain":true'
+_FOREIGN, _LONGEST = re.compile(r"[^A-Za-z0-9-]"), 100  # what no id of theirs has, and how long none is
+_SHOWN = 8  # characters of the first record's id by which one is named that has no id of its own
+
+
+class InlineAgent(NamedTuple):
+    """A sub-agent in a session's file: ``agent-<id>``, what it was asked, its 0-based ``lines`` and last instant."""
+
+    name: str
+    asked: str
+    lines: set[int]
+    ended: str
+    size: int
+
+
+def inline_agents(path: str) -> list[InlineAgent]:
+    """Those of a session's file, in their order. SessionNotFound where it can't be read."""
+    found: dict[str, InlineAgent] = {}
+    name, owners = "", dict[str, str]()
+    with open_transcript(path) as stream:
+        for line in read_lines(stream):
+            record = parse(line.body) if _MARK in line.raw else None
+            if record is None or record.get("isSidechain") is not True:
+                continue
+            uuid, begins = string(record, "uuid"), opens_turn(record, subagent=True)
+            known = owners.get(string(record, "parentUuid")) or ("" if begins else name)  # a gap: the one before it
+            own = _FOREIGN.sub("", string(record, "agentId"))[:_LONGEST] or _FOREIGN.sub("", uuid)[:_SHOWN]
+            name = owners[uuid] = known or f"{PREFIX}{own}"
+            one = found.setdefault(name, InlineAgent(name, prompt_text(record) if begins else "", set(), "", 0))
+            one.lines.add(line.number)
+            found[name] = one._replace(ended=string(record, "timestamp") or one.ended, size=one.size + len(line.raw))
+    return list(found.values())
 
 
 @contextlib.contextmanager

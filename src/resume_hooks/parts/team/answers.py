@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
+from resume_hooks.parts.team import team_file
 from resume_hooks.parts.team.team_file import PUSHES, folder, found
 from resume_hooks.paths import Where
+from resume_hooks.system.text import counted
+
+if TYPE_CHECKING:
+    from resume_hooks.maintenance.doctor import Finding
 
 
 def after_delete(session_id: str, where: Where) -> list[str]:
@@ -34,3 +41,19 @@ def after_start(where: Where, is_over: Callable[[], bool]) -> None:
     from resume_hooks.parts.team.background import push_behind
 
     push_behind(where, is_over, pause=0)
+
+
+def check(_: str) -> Finding:
+    """Whether turns' ends can push what they should, as doctor says it; the server is not asked."""
+    from resume_hooks.maintenance.doctor import ok, problem
+    from resume_hooks.parts.team.connect import DRIVER, how_to_add
+
+    joined, failing = team_file.found(Where()), team_file.failing(Where())
+    if joined is None:
+        return ok("none was joined", "none")
+    if failing:
+        return problem(failing.sentence, failing.remedy, "failing")
+    if find_spec(DRIVER) is None:
+        return problem(f"{DRIVER}, which speaks to the server of {joined.service}, is missing", how_to_add(), "driver")
+    pushes = f"turns' ends push {counted(len(joined.projects), 'project')}, last push {team_file.last_push(Where())}"
+    return ok(f"{joined.service} as {joined.login}; {pushes}; the server was not asked")

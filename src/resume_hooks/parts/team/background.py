@@ -1,6 +1,8 @@
 """What a push does that nobody waits for: which sessions it is about, when it is due, and what a model may ask.
 
-The mark's time is that of the last try, or lies ahead where the server was away: then nobody tries before.
+The mark's time is that of the last try, or lies ahead where the server was away: then nobody tries before. Turns' ends
+push at most once a minute. One that comes sooner waits for that, whatever becomes of its client: so what was said is on
+the server a minute later, or a moment after the end.
 """
 
 from __future__ import annotations
@@ -11,18 +13,22 @@ import time
 from collections.abc import Callable
 
 from resume_hooks import settings
-from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
+from resume_hooks.errors import ResumeHooksError, SessionNotFound, SessionOpen, UsageError
+from resume_hooks.hooks import reply
+from resume_hooks.hooks.background import MAX_INPUT, NICE
+from resume_hooks.parts.team import team_file
 from resume_hooks.parts.team.connect import Connection, DriverMissing, connected
 from resume_hooks.parts.team.cursor import cursor_of, pushed_here
 from resume_hooks.parts.team.joined import project_of
 from resume_hooks.parts.team.pushing import is_behind, push
 from resume_hooks.parts.team.sharing import expiring, has_queued, remove_gone
 from resume_hooks.parts.team.team_file import PUSHES, Team, folder, found, note_failing, note_pushed
-from resume_hooks.paths import Where
+from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents.registry import RUNNING, ends_of, others
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.storage.locks import locked_folder
 from resume_hooks.system import bug_log
 from resume_hooks.system.text import counted
 from resume_hooks.version import __version__
@@ -32,6 +38,12 @@ PAUSE = 60
 
 AWAY = 15 * 60
 """Seconds after which a server that could not be reached is tried again."""
+
+LIMIT = 240.0
+"""Seconds after which nothing more is begun."""
+
+AFTER_END = (1.0, 4.0, 10.0)
+"""Seconds before each look at what an end left: the client writes its last records after it, or a push still ran."""
 
 
 def pushable(team: Team, where: Where) -> list[SessionFile]:
@@ -61,14 +73,6 @@ def not_taken(team: Team, where: Where) -> list[str]:
     }
     fork = "a fork is sent: resume-hooks fork SESSION --to claude"
     return [f"{counted(count, 'session')} of {label} stayed here; {fork}" for label, count in counts.items() if count]
-
-
-def due_in(where: Where) -> float:
-    """Seconds until turns' ends push again; 0 where they do now, or a server that was away is not tried yet."""
-    with contextlib.suppress(OSError):
-        past = time.time() - os.stat(os.path.join(folder(where), PUSHES)).st_mtime
-        return PAUSE - past if 0 <= past < PAUSE else 0.0
-    return 0.0
 
 
 def push_behind(where: Where, is_over: Callable[[], bool], only: str = "", *, pause: int = PAUSE) -> None:
@@ -144,3 +148,29 @@ def _is_of(session: SessionFile, team: Team, where: Where, known: dict[str, bool
     if home not in known:
         known[home] = project_of(home) in team.projects
     return known[home]
+
+
+def main() -> None:
+    """Push the session of the event on stdin, a turn's or a session's end; never raises, and prints nothing."""
+    event = reply.read_stdin(MAX_INPUT)
+    session_id = reply.field(event, "session_id") if event is not None else ""
+    if event is None or not is_session_id(session_id):
+        return
+    with contextlib.suppress(OSError, AttributeError):  # Windows has no such call
+        os.nice(NICE)
+    where, until = Where(), time.monotonic() + LIMIT
+    if reply.field(event, "hook_event_name") == "SessionEnd":
+        for pause in AFTER_END:
+            time.sleep(pause)
+            push_behind(where, lambda: time.monotonic() > until, str(session_id), pause=-AWAY)
+        return
+    waiting = os.path.join(team_file.folder(where), "waiting", str(session_id))
+    pause = 0.0  # a server that was away is not tried yet
+    with contextlib.suppress(OSError):
+        past = time.time() - os.stat(os.path.join(folder(where), PUSHES)).st_mtime
+        pause = PAUSE - past if 0 <= past < PAUSE else 0.0
+    with contextlib.suppress(SessionOpen):  # another turn's end waits already, and sends this one's, too
+        if pause:
+            with locked_folder(waiting, where, "Another turn's end waits", "Could not wait in"):
+                time.sleep(pause)
+        push_behind(where, lambda: time.monotonic() > until, str(session_id))

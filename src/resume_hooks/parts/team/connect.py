@@ -90,7 +90,14 @@ def connected(service: str, *, any_form: bool = False) -> Iterator[Connection]:
         if connection.info.server_version < OLDEST:
             raise TeamFailed("The server is older than PostgreSQL 15", "Let a newer one hold the team's sessions.")
         if not any_form:
-            _require_form(connection)
+            form = form_of(connection)
+            if form < VERSION:
+                said = f"The team's database has the older form {form}, and this resume-hooks needs {VERSION}"
+                raise TeamFailed(said, "An administrator runs: resume-hooks team init SERVICE --upgrade")
+            row = connection.execute("select least from team.about").fetchone()
+            if row is None or row[0] > VERSION:
+                said = f"The team's database has the newer form {form}, and this resume-hooks knows {VERSION}"
+                raise TeamFailed(said, "Update resume-hooks.")
         yield connection
 
 
@@ -126,18 +133,6 @@ def schema(form: int = 0) -> str:
     folder = importlib.resources.files(__package__)
     names = ("schema.sql", *(f"schema-{number}.sql" for number in range(2, VERSION + 1)))
     return "".join(folder.joinpath(name).read_text(encoding="utf-8") for name in names[form:])
-
-
-def _require_form(connection: Connection) -> None:
-    """TeamFailed where the database holds no team, is closed to us, or of a form that we can't write."""
-    form = form_of(connection)
-    if form < VERSION:
-        said = f"The team's database has the older form {form}, and this resume-hooks needs {VERSION}"
-        raise TeamFailed(said, "An administrator runs: resume-hooks team init SERVICE --upgrade")
-    row = connection.execute("select least from team.about").fetchone()
-    if row is None or row[0] > VERSION:
-        said = f"The team's database has the newer form {form}, and this resume-hooks knows {VERSION}"
-        raise TeamFailed(said, "Update resume-hooks.")
 
 
 def _driver() -> Any:

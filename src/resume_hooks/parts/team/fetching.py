@@ -49,15 +49,13 @@ class _Part(NamedTuple):
     sha256: str
 
 
-class Resumed(NamedTuple):
-    """What came: the sessions, oldest first, and what to say of those that did not."""
+def resume(
+    wanted: TeamSession, options: BundleOptions, db: Connection, where: Where
+) -> tuple[list[ImportedSession], list[str]]:
+    """Make a session of a team's one, whole where it is one's own. ImportFailed, WriteFailed, TeamFailed.
 
-    came: list[ImportedSession]
-    notes: list[str]
-
-
-def resume(wanted: TeamSession, options: BundleOptions, db: Connection, where: Where) -> Resumed:
-    """Make a session of a team's one, whole where it is one's own. ImportFailed, WriteFailed, TeamFailed."""
+    The sessions that came, oldest first, and what to say of those that did not.
+    """
     if not wanted.mine:
         name = f"the team ({wanted.owner}, {wanted.machine}, {wanted.session_id})"
         with _unpacked(wanted, db, where) as (packed, _):
@@ -66,7 +64,7 @@ def resume(wanted: TeamSession, options: BundleOptions, db: Connection, where: W
             with contextlib.suppress(OSError):
                 record_link(Link(came[0].session_id, wanted.session_id, KIND, clock.now()), where)
         note = f"It is {wanted.owner}'s: the conversation alone came, and nobody verified what it says."
-        return Resumed(came, [note])
+        return came, [note]
     line, notes = _ancestors(wanted, listed(db))
     with contextlib.ExitStack() as stack:
         fetched = [stack.enter_context(_unpacked(session, db, where)) for session in line]
@@ -75,7 +73,7 @@ def resume(wanted: TeamSession, options: BundleOptions, db: Connection, where: W
             for session, (_, parts), one in zip(line, fetched, came, strict=True):
                 if not one.existing:
                     _remember(session, parts, one, where)
-    return Resumed(came, notes)
+    return came, notes
 
 
 def pull(wanted: TeamSession, db: Connection, where: Where) -> str:

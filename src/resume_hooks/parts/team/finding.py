@@ -33,6 +33,7 @@ _READ = 1_000
 """Turns that have the words of a phrase whose texts are read at most, to see which of them have the phrase."""
 
 _INSTANT = timedelta(microseconds=1)
+_FIND = "select * from team.find(%s::tsquery, %s::timestamptz, %s, %s, %s, %s::timestamptz)"
 
 
 class TeamHit(NamedTuple):
@@ -91,7 +92,8 @@ def find(words: Sequence[str], db: Connection, among: Narrowing = EVERY, *, most
     for asked in asked_of(query):
         until: datetime | None = None
         while len(hits if has_phrases else rows) < most:
-            found = _ranked(asked, among, until, db)
+            told = (asked, among.since or "-infinity", _RANKED, among.mine, among.project, until or "infinity")
+            found = [_Row(*row) for row in db.execute(_FIND, told)]
             fresh = [row for row in sorted(found, key=lambda row: -row.rank) if row[1:3] not in rows]
             rows.update((row[1:3], row) for row in fresh)
             hits += _read(fresh, shown, db, max(_LOOKED_AT, most))
@@ -114,13 +116,6 @@ def asked_of(query: Query) -> list[str]:
     begun = [_term(term, lambda form: f"{stem_of(form)}:*") for term in query.terms]
     forms = [" & ".join(every), *([" & ".join(exact)] if exact else [" | ".join(every), " | ".join(begun)])]
     return [f"({form}){without}" for form in dict.fromkeys(forms)]
-
-
-def _ranked(asked: str, among: Narrowing, until: datetime | None, db: Connection) -> list[_Row]:
-    """The newest turns that fit, as far as the server ranks them."""
-    told = (asked, among.since or "-infinity", _RANKED, among.mine, among.project, until or "infinity")
-    query = "select * from team.find(%s::tsquery, %s::timestamptz, %s, %s, %s, %s::timestamptz)"
-    return [_Row(*row) for row in db.execute(query, told)]
 
 
 def _read(rows: Sequence[_Row], shown: _HitReader, db: Connection, most: int) -> list[TeamHit]:
@@ -177,12 +172,6 @@ class _HitReader:
         self._phrases = [Phrase(term.text) for term in query.terms if term.exact]
         self._without = [Phrase(term.text) for term in query.excluded if term.exact]
 
-    def _is_silent(self, line: bytes) -> bool:
-        """Whether a line has none of the words; escapes and accents are looked through by reading it alone."""
-        low = line.lower()
-        plain = bool(self._needles) and low.isascii() and b"\\u" not in low
-        return plain and not any(needle in low for needle in self._needles)
-
     def hit(self, row: _Row, piece: tuple[Any, ...], session: TeamSession) -> TeamHit | None:
         """A turn as a hit, by its best record; None where its text does not bear it out."""
         name, first, raw, sha, data = piece
@@ -214,7 +203,9 @@ class _HitReader:
         """The records of a turn that say something: number, snippet, and the text without capitals."""
         extractor, told = TextExtractor(subagent=subagent), []
         for place, line in enumerate(lines):
-            silent = self._is_silent(line)
+            low = line.lower()  # escapes and accents are looked through by reading alone
+            plain = bool(self._needles) and low.isascii() and b"\\u" not in low
+            silent = plain and not any(needle in low for needle in self._needles)
             if silent and b'"user"' not in line:
                 continue
             record = records.parse(line)

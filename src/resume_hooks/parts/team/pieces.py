@@ -192,17 +192,14 @@ class _Words:
         texts = ((said.prompt, "A", False), (said.reply, "B", False), (said.input, "C", True), (said.result, "D", True))
         for text, weight, numbered in texts:
             for word in words_of(text, numbered=numbered).decode("utf-8", "replace").split():
-                self._add(word, place + weight)
-
-    def _add(self, word: str, place: str) -> None:
-        places = self._places.get(word)
-        if places is None:
-            if self._size > _MOST_LEXEMES:
-                return
-            places = self._places[word] = []
-            self._size += len(word) + 12
-        if len(places) < _MOST_PLACES and place not in places:
-            places.append(place)
+                if word not in self._places:
+                    if self._size > _MOST_LEXEMES:
+                        continue
+                    self._places[word] = []
+                    self._size += len(word) + 12
+                places = self._places[word]
+                if len(places) < _MOST_PLACES and place + weight not in places:
+                    places.append(place + weight)
 
     def passages(self) -> list[TurnWords]:
         """The passages since the last call; a turn that goes on is begun anew."""

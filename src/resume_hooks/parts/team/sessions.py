@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound
@@ -56,7 +56,16 @@ class TeamSession(NamedTuple):
 
 def listed(db: Connection, rows: list[int] | None = None) -> list[TeamSession]:
     """What one may see, the newest first; of ``rows`` alone where they are given."""
-    return [_session(row) for row in db.execute(_QUERY, {"ids": rows})]
+    found = []
+    for row in db.execute(_QUERY, {"ids": rows}):
+        number, session_id, owner, machine, title, folder, project, created, ended, parent, kind = row[:11]
+        visible, records, raw, mine, names, pushed = row[11:]
+        found.append(TeamSession(
+            number, session_id, owner, one_line(plain_line(machine), 100), one_line(plain_line(title), TITLE_LENGTH),
+            folder, one_line(plain_line(project), 300), created, ended, parent, kind, VISIBLE.get(visible, "private"),
+            records, raw, mine, tuple(names or ()), clock.from_epoch(pushed),
+        ))  # fmt: skip
+    return found
 
 
 def named(locator: str, sessions: list[TeamSession]) -> TeamSession:
@@ -100,13 +109,3 @@ def named(locator: str, sessions: list[TeamSession]) -> TeamSession:
             "Give owner:id, as listed.",
         )
     return next(iter(found.values()))
-
-
-def _session(row: tuple[Any, ...]) -> TeamSession:
-    number, session_id, owner, machine, title, folder, project, created, ended, parent, kind = row[:11]
-    visible, records, raw, mine, names, pushed = row[11:]
-    return TeamSession(
-        number, session_id, owner, one_line(plain_line(machine), 100), one_line(plain_line(title), TITLE_LENGTH),
-        folder, one_line(plain_line(project), 300), created, ended, parent, kind, VISIBLE.get(visible, "private"),
-        records, raw, mine, tuple(names or ()), clock.from_epoch(pushed),
-    )  # fmt: skip

@@ -150,7 +150,7 @@ def test_a_handoff_opens_with_lineage_digest_and_step(every_codex: CodexHome, wh
 def test_a_rewind_holds_what_stood_at_the_mark(every_codex: CodexHome, where: Where) -> None:
     """As it was sent before, and the report."""
     from resume_hooks.parts.marks import back
-    from resume_hooks.parts.marks import mark as marks
+    from resume_hooks.parts.marks import state as marks
 
     client = every_codex
     parent = session(corpus_in(client, 1)[0], where)

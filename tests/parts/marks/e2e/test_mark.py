@@ -13,7 +13,7 @@ import pytest
 
 from resume_hooks.derive.child.write import write
 from resume_hooks.parts.marks import back
-from resume_hooks.parts.marks.mark import Mark
+from resume_hooks.parts.marks.state import Mark
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.transcripts.linearize import linearize, standalone_count

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from resume_hooks.derive.child.rewrite_chain import ChainRewrite
 from resume_hooks.derive.child.write import Sizes, write
 from resume_hooks.derive.trim.plan import read
 from resume_hooks.errors import CheckFailed, NothingToFork
@@ -83,13 +85,12 @@ def test_copies_of_the_users_files_stay_behind(config_home: ConfigHome) -> None:
     assert any("did not come along" in warning for warning in made.warnings)
 
 
-def test_a_secret_that_stays_keeps_the_child_from_being_born(
-    config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_secret_that_stays_keeps_the_child_from_being_born(config_home: ConfigHome, path: Path) -> None:
     """What is read back is looked at once more; nothing of a child that failed is left."""
     found = findings.look_everywhere(session_file(str(path)), config_home.where)
     decided = child.plan(found.session, config_home.where, found.scanner)
-    monkeypatch.setattr(child._LineCleaner, "line", lambda _self, body: body)
+    assert isinstance(decided.body, ChainRewrite)
+    decided = replace(decided, body=replace(decided.body, mark=lambda body, _: body))
     with pytest.raises(CheckFailed, match="no secret is found in it"):
         write(decided, config_home.where)
     assert sorted(each.name for each in path.parent.iterdir()) == [SESSION, path.name]

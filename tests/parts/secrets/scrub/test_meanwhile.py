@@ -18,7 +18,7 @@ from resume_hooks.derive.child.write import write
 from resume_hooks.errors import WriteFailed
 from resume_hooks.parts.secrets import findings
 from resume_hooks.parts.secrets import purge as purging
-from resume_hooks.parts.secrets import replace as replacing
+from resume_hooks.parts.secrets import purge as replacing
 from resume_hooks.parts.secrets.findings import HELD, LEFT, REMOVED, Holding
 from resume_hooks.parts.secrets.locations import OWN, TRANSCRIPT, Location
 from resume_hooks.parts.secrets.purge import purge

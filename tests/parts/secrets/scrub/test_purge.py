@@ -2,30 +2,46 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from resume_hooks import clock, seam
 from resume_hooks.archive import held
-from resume_hooks.archive.vault import archive_session, commit, restore, trash
+from resume_hooks.archive.vault import archive_session, commit, delete, restore, trash
 from resume_hooks.archive.vault.packs import verify
 from resume_hooks.derive import untrim
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.parts.secrets import child, findings
+from resume_hooks.parts.secrets.audit import audit
+from resume_hooks.parts.secrets.cleaner import Cleaner
 from resume_hooks.parts.secrets.findings import LEFT, OUTSIDE, REMOVED, Holding, ScrubReach
 from resume_hooks.parts.secrets.literals import named
-from resume_hooks.parts.secrets.purge import purge
+from resume_hooks.parts.secrets.purge import clear_left, purge
 from resume_hooks.sessions import held_links, locate
 from resume_hooks.sessions.archived import manifest
+from resume_hooks.sessions.archived.layout import folder_of, vault
 from resume_hooks.sessions.session_files import session_file
 from resume_hooks.transcripts.transcript import scan
 from tests.builders import SESSION, ConfigHome, assistant, session_bytes, session_id, user
-from tests.parts.secrets.scrub.planting import LONG_AGO, OTHER, SECRETS, Planted, laid, places_with, plant
+from tests.crashes import crashes
+from tests.parts.secrets.scrub.planting import OTHER, SECRETS, Planted, laid, places_with, plant
+from tests.redaction.test_neighbours import (
+    Clean,
+    in_line,
+    test_any_neighbours,
+    test_every_rule_leaves_its_neighbours,
+)
+
+__all__ = ["test_any_neighbours", "test_every_rule_leaves_its_neighbours"]
+
 
 ALL = ScrubReach(parents=True, others=True, file_backups=True, documents=True, client=True)
 
@@ -209,15 +225,6 @@ def test_links_are_neither_followed_nor_changed(config_home: ConfigHome) -> None
     assert b"secret removed" in path.read_bytes()
 
 
-def test_bytes_that_are_no_text_are_left_and_told(config_home: ConfigHome) -> None:
-    """A picture's file beside the session can't be rewritten without breaking it."""
-    path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes([user(SECRETS[0], uuid="u")]))
-    picture = laid(path.with_suffix("") / "tool-results" / "a.bin", b"\0\1\2" + SECRETS[0].encode())
-    rows = scrub(config_home, path)
-    (left,) = [row for row in rows if row.state == LEFT]
-    assert (left.place.path, picture.stat().st_mtime) == (str(picture), LONG_AGO)
-
-
 def test_a_session_of_which_the_vault_alone_has_a_copy(config_home: ConfigHome) -> None:
     """Its archived copy is rewritten, and a child of it holds no secret."""
     path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes([user(SECRETS[0], uuid="u")]))
@@ -267,3 +274,164 @@ def test_what_a_child_holds_a_part_of(config_home: ConfigHome) -> None:
     assert not found.short
     assert not [row for row in purge(found, config_home.where) if row.state == LEFT]
     assert not any(part in path.read_bytes() for part in (b"q7!Zk2pWx", *(line.encode() for line in body)))
+
+
+@pytest.fixture(scope="module")
+def ways() -> list[Clean]:
+    """Of lines with and without escapes, and of texts."""
+    return [
+        lambda text: in_line(text, lambda line: Cleaner().line(line).raw, ascii_only=True),
+        lambda text: in_line(text, lambda line: Cleaner().line(line).raw, ascii_only=False),
+        lambda text: Cleaner().text(text.encode()).raw.decode(),
+    ]
+
+
+SAMPLE = 149
+"""Every so-manieth step is tried; all of them with RUN_ALL=1."""
+
+WANTED = ScrubReach(parents=True, others=True, file_backups=True, documents=True, client=True)
+
+
+def scrubbed(home: ConfigHome) -> list[str]:
+    """Scrub the planted session in place; what could not be done."""
+    clear_left(home.where)
+    session = session_file(str(home.project() / f"{SESSION}.jsonl"))
+    rows = purge(findings.look_everywhere(session, home.where, wanted=WANTED), home.where)
+    return [f"{row.place.kind}: {row.why}" for row in rows if row.state == LEFT]
+
+
+def states(home: ConfigHome) -> dict[str, bytes]:
+    """Every file of a session that a client reads, by its path."""
+    found = [*home.project().glob("*.jsonl"), *home.project().rglob("*/*.*")]
+    return {str(path.relative_to(home.root)): path.read_bytes() for path in found if path.is_file()}
+
+
+def test_killed_at_every_step(config_home: ConfigHome) -> None:
+    """No transcript is anything but whole; the next run leaves no secret, no copy and no temporary file."""
+    plant(config_home)
+    model = config_home.root.with_name("model")
+    config_home.root.rename(model)
+
+    def prepare() -> Callable[[], object]:
+        shutil.rmtree(config_home.root, ignore_errors=True)
+        shutil.copytree(model, config_home.root, symlinks=True)
+        return lambda: scrubbed(config_home)
+
+    prepare()
+    before = states(config_home)
+    assert scrubbed(config_home) == []
+    after, tries = states(config_home), 0
+    for _ in crashes(prepare, every=1 if os.environ.get("RUN_ALL") == "1" else SAMPLE):
+        there = states(config_home)
+        whole = {path: (before.get(path), after.get(path)) for path in there if ".resume-hooks-" not in path}
+        assert [path for path, both in whole.items() if there[path] not in both] == []
+        assert scrubbed(config_home) == []
+        assert [path for path in places_with(config_home) if not path.endswith("settings.json")] == []
+        assert states(config_home) == after, "a run that ends another one's work comes to the same files"
+        tries += 1
+    assert tries > 4
+
+
+KEPT = session_id(5)
+NOTES = (b"{", json.dumps({"version": 99}).encode())
+
+
+@pytest.fixture
+def path(config_home: ConfigHome) -> Path:
+    """A session with a secret, and a kept one, gone from its project, of which nothing else is known."""
+    path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes([user(SECRETS[0], uuid="u")]))
+    other = laid(path.with_name(f"{KEPT}.jsonl"), session_bytes([user(SECRETS[0], uuid="o")]))
+    archive_session.archive_session(session_file(str(other)), config_home.where)
+    other.unlink()
+    return path
+
+
+def scrubbed_alone(home: ConfigHome, path: Path) -> list[Holding]:
+    """Scrub a session in place; what is left."""
+    clear_left(home.where)
+    rows = purge(findings.look_everywhere(session_file(str(path)), home.where), home.where)
+    assert SECRETS[0].encode() not in path.read_bytes()
+    return [row for row in rows if row.state == LEFT]
+
+
+def test_what_has_no_note_is_swept(config_home: ConfigHome, path: Path) -> None:
+    """Somebody was killed between the link and the note: nobody can ever read it."""
+    os.unlink(os.path.join(folder_of(KEPT, config_home.where), "manifest.json"))
+    assert scrubbed_alone(config_home, path) == []
+    assert places_with(config_home) == {}
+
+
+@pytest.mark.parametrize("note", NOTES)
+def test_a_note_that_can_not_be_read(config_home: ConfigHome, path: Path, note: bytes) -> None:
+    """Damaged, or of a newer version: what is kept with it is left, and an audit tells it."""
+    folder = folder_of(KEPT, config_home.where)
+    Path(folder, "manifest.json").write_bytes(note)
+    (left,) = scrubbed_alone(config_home, path)
+    assert (left.place.kind, left.place.path, "could not be looked at" in left.why) == ("vault", folder, True)
+    assert any(folder in said for said in audit(config_home.where, sessions=None).unread)
+    assert audit(config_home.where, sessions={SESSION}).unread == []
+
+
+def test_a_linked_vault(config_home: ConfigHome, path: Path) -> None:
+    """Nothing is read or changed behind it, and every session may be in it."""
+    home = vault(config_home.where)
+    os.rename(home, config_home.root / "elsewhere")
+    os.symlink(config_home.root / "elsewhere", home)
+    (left,) = scrubbed_alone(config_home, path)
+    assert (left.place.path, "symbolic link" in left.why) == (home, True)
+    assert any(home in said for said in audit(config_home.where, sessions={SESSION}).unread)
+
+
+def test_a_newer_note_in_the_trash(config_home: ConfigHome, path: Path) -> None:
+    """The deleted session's files are seen, but none can be changed so that they are restored."""
+    gone = laid(path.with_name(f"{session_id(6)}.jsonl"), session_bytes([user(SECRETS[0], uuid="g")]))
+    delete.write(delete.plan(session_file(str(gone)), config_home.where), config_home.where)
+    (note,) = (config_home.config / "resume-hooks" / "trash").rglob("*.json")
+    note.write_text(json.dumps({**json.loads(note.read_text()), "version": 99}))
+    left = scrubbed_alone(config_home, path)
+    assert {(row.place.kind, "manifest can't be read" in row.why) for row in left} == {("trash", True)}
+    assert note.parent.name in left[0].place.path
+
+
+@pytest.mark.parametrize("below", ["subagents", "tool-results", "."])
+def test_a_folder_that_can_not_be_listed(
+    config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch, below: str
+) -> None:
+    """It stands for what is in it."""
+    closed = os.path.normpath(path.with_suffix("") / below)
+    laid(Path(closed) / "a.txt", SECRETS[0].encode())
+    refuse(monkeypatch, closed)
+    assert [row.place.path for row in scrubbed_alone(config_home, path)] == [closed]
+    assert any(closed in said for said in audit(config_home.where, sessions={SESSION}).unread)
+
+
+def test_a_linked_project_folder(config_home: ConfigHome, path: Path) -> None:
+    """Children may lie behind it."""
+    linked = path.parent.with_name("-elsewhere")
+    linked.symlink_to(config_home.root)
+    (left,) = scrubbed_alone(config_home, path)
+    assert left.place.path == str(linked)
+
+
+def test_what_was_not_asked_for_is_no_failure(
+    config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of the client's that can't be read is told among what was not touched."""
+    closed = config_home.config / "todos"
+    closed.mkdir()
+    refuse(monkeypatch, str(closed))
+    assert scrubbed_alone(config_home, path) == []
+    found = findings.look_everywhere(session_file(str(path)), config_home.where)
+    assert [row.state for row in found.rows if row.place.path == str(closed)] == [OUTSIDE]
+
+
+def refuse(monkeypatch: pytest.MonkeyPatch, closed: str) -> None:
+    """Have a folder refuse to be listed, as it would anybody but root."""
+    scandir = os.scandir
+
+    def refusing(folder: Any = ".") -> Any:
+        if not isinstance(folder, int) and os.fspath(folder) == closed:
+            raise PermissionError(13, "Permission denied", closed)
+        return scandir(folder)
+
+    monkeypatch.setattr(os, "scandir", refusing)

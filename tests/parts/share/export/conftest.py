@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from resume_hooks.parts.share.export import HTML
 from resume_hooks.parts.share.export.document import Document, DocumentOptions
-from resume_hooks.parts.share.export.forms import HTML
 from resume_hooks.parts.share.export.select_records import WHOLE
 from resume_hooks.sessions.locate import session_file
 from tests.builders import (

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from resume_hooks.parts.share.export import MARKDOWN
 from resume_hooks.parts.share.export.as_markdown import as_markdown, escape, fence_text, tame
-from resume_hooks.parts.share.export.forms import MARKDOWN
 from resume_hooks.parts.share.export.parts import USER, TextPart
 from tests.builders import SESSION, ConfigHome, assistant, call, custom_title, tool_result, user, write_session
 from tests.parts.share.export.conftest import GITHUB, Exported, talk, write_talk

@@ -10,21 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.parts.share.export.page.code import (
+from resume_hooks.parts.share.export.page.markup import Html, element, escape, join, opening, visible
+from resume_hooks.parts.share.export.page.texts import (
     CLASSES,
     LANGUAGES,
     LONGEST_LINE,
     MOST,
+    MOST_COMPARED,
     MOST_LINES,
+    MOST_PROSE,
     changed,
     code,
     difference,
     picture,
+    prose,
 )
-from resume_hooks.parts.share.export.page.code import MOST as MOST_COMPARED
-from resume_hooks.parts.share.export.page.markup import Html, element, escape, join, opening, visible
-from resume_hooks.parts.share.export.page.prose import MOST as MOST_PROSE
-from resume_hooks.parts.share.export.page.prose import prose
 from resume_hooks.parts.share.export.parts import MediaPart
 from tests.builders import SESSION, ConfigHome, write_session
 from tests.parts.share.export.conftest import PNG, Exported

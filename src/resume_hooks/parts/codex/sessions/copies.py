@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator
-from itertools import chain
+from collections.abc import Iterator
 
 import orjson
 
@@ -61,31 +60,34 @@ class ThreadCopies:
         first, meta = first_lines(rollout)[0], read_meta(rollout)
         path, name = self.path_of(meta.cwd, meta.thread_id), name or string(first.record, TITLE)
         parts, missing = segments_left(rollout, find)
-        state = _state(parts, name)
+        stats = [(part.path, os.stat(part.path)) for part in parts]
+        state = repr([FORM, name, *((path, status.st_size, status.st_mtime_ns) for path, status in stats)])
         if string(_head(path), "state") != state:
             begun = first_record(meta, first.record, self._agent) | {"file": rollout, "state": state}
             if window := RolloutEnds(rollout, self._agent).window:
                 begun["context_window"] = window
-            self._make(path, chain((begun,), _records(parts, meta.thread_id, missing, name)))
+            pieces = (orjson.dumps(record) + b"\n" for record in _records(begun, parts, meta.thread_id, missing, name))
+            try:
+                self.make_room()
+                replace(path, pieces, self._where)
+            except OSError as error:
+                raise WriteFailed(
+                    f"{path} could not be written: {error.strerror or error}",
+                    "A session of another agent is read through a copy there: check free space and the state folder.",
+                ) from error
         with contextlib.suppress(OSError):
             os.utime(path)
         return path
 
-    def _make(self, path: str, found: Iterable[Record]) -> None:
-        pieces = (orjson.dumps(record) + b"\n" for record in found)
-        try:
-            self.make_room()
-            replace(path, pieces, self._where)
-        except OSError as error:
-            raise WriteFailed(
-                f"{path} could not be written: {error.strerror or error}",
-                "A session of another agent is read through a copy there: check free space and the state folder.",
-            ) from error
-
     def make_room(self) -> None:
         """Remove copies of what is gone, and those used least as far as the bound asks."""
         kept = []
-        for path in list(self._paths()):
+        paths: list[str] = []
+        with contextlib.suppress(OSError):
+            for project in os.scandir(self._folder):
+                if project.is_dir(follow_symlinks=False):
+                    paths += (entry.path for entry in os.scandir(project.path) if entry.name.endswith(ENDING))
+        for path in paths:
             with contextlib.suppress(OSError):
                 status = os.lstat(path)
                 if not os.path.lexists(self.original(path)):
@@ -95,20 +97,9 @@ class ThreadCopies:
         for path in least_used(kept, sum(size for _, _, size in kept) - MAX_COPIES):
             discard(path)
 
-    def _paths(self) -> Iterator[str]:
-        with contextlib.suppress(OSError):
-            for project in os.scandir(self._folder):
-                if project.is_dir(follow_symlinks=False):
-                    yield from (entry.path for entry in os.scandir(project.path) if entry.name.endswith(ENDING))
 
-
-def _state(parts: list[ThreadFile], name: str) -> str:
-    """What tells one state of a thread from any other."""
-    stats = [(part.path, os.stat(part.path)) for part in parts]
-    return repr([FORM, name, *((path, status.st_size, status.st_mtime_ns) for path, status in stats)])
-
-
-def _records(parts: list[ThreadFile], thread_id: str, missing: str, name: str) -> Iterator[Record]:
+def _records(begun: Record, parts: list[ThreadFile], thread_id: str, missing: str, name: str) -> Iterator[Record]:
+    yield begun
     if missing:
         said = f"What was said before is not there: {missing}."
         note = {"type": records.SYSTEM, "subtype": "informational", "content": said, "level": "warning"}

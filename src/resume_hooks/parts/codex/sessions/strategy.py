@@ -15,7 +15,6 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.codex.sessions.copies import ThreadCopies
 from resume_hooks.parts.codex.sessions.ends import RolloutEnds
 from resume_hooks.parts.codex.sessions.files import Rollout, Rollouts, folder_of
-from resume_hooks.parts.codex.sessions.names import thread_names
 from resume_hooks.parts.codex.transcripts.as_records import first_record
 from resume_hooks.parts.codex.transcripts.lines import first_lines
 from resume_hooks.parts.codex.transcripts.meta import parse_name, read_meta
@@ -27,6 +26,7 @@ from resume_hooks.storage.locks import lock
 from resume_hooks.system.text import counted, encodable
 from resume_hooks.transcripts import provenance
 from resume_hooks.transcripts.provenance import Parent
+from resume_hooks.transcripts.records import parse, string
 
 NAME = "codex"
 SETTINGS = "config.toml"
@@ -55,7 +55,6 @@ class Codex:
         return thread_names(self._home)
 
     def _look(self) -> Rollouts:
-        """Look anew."""
         for seen in ("rollouts", "_names"):
             self.__dict__.pop(seen, None)
         return self.rollouts
@@ -124,7 +123,11 @@ class Codex:
         """The threads that can be read, each by its newest file."""
         self._copies.make_room()
         newest = self._look().threads.values()
-        return [_file(rollout) for rollout in newest if encodable(rollout.path) == rollout.path]
+        return [  # an inode below zero, as of all that is not read where it lies
+            TranscriptFile(path, _project(path), name.thread_id, "", -1 - at.st_ino, at.st_size, at.st_mtime_ns)
+            for path, name, at in newest
+            if encodable(path) == path
+        ]
 
     def notes(self) -> list[str]:
         """How many compressed rollouts are passed over."""
@@ -209,12 +212,6 @@ def _session(rollout: Rollout) -> SessionFile:
     return SessionFile(rollout.name.thread_id, rollout.path, status.st_mtime, status.st_size, NAME)
 
 
-def _file(rollout: Rollout) -> TranscriptFile:
-    path, name, status = rollout
-    inode = -1 - status.st_ino  # below zero, as of all that is not read where it lies
-    return TranscriptFile(path, _project(path), name.thread_id, "", inode, status.st_size, status.st_mtime_ns)
-
-
 def _thread_id(path: str) -> str:
     named = parse_name(path)
     return named.thread_id if named else ""
@@ -229,3 +226,31 @@ def _is_locked(path: str) -> bool:
         return lock(descriptor) is False
     finally:
         os.close(descriptor)
+
+
+LIST, DATABASE = "session_index.jsonl", "state_5.sqlite"
+MAX_LIST = 64 * 1024 * 1024  # bytes of the list that are read
+
+
+def thread_names(home: str) -> dict[str, str]:
+    """The name of each thread that has one, by its id; the last one in the list wins."""
+    names: dict[str, str] = {}
+    path = os.path.join(home, DATABASE)
+    if os.path.isfile(path):
+        import sqlite3  # 10 ms, which only whoever has a database pays
+        from urllib.parse import quote
+
+        # It may be locked, or of another form.
+        with (
+            contextlib.suppress(sqlite3.Error),
+            contextlib.closing(sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, timeout=0.2)) as db,
+        ):
+            rows = db.execute("SELECT id, name FROM threads WHERE name <> ''").fetchall()
+            names = {one: said for one, said in rows if isinstance(one, str) and isinstance(said, str) and said.strip()}
+    with contextlib.suppress(OSError), open(os.path.join(home, LIST), "rb") as stream:
+        for raw in stream.read(MAX_LIST).split(b"\n"):
+            row = parse(raw) or {}
+            thread_id, name = row.get("id"), string(row, "thread_name")
+            if isinstance(thread_id, str) and is_session_id(thread_id) and name.strip():
+                names[thread_id] = name
+    return names

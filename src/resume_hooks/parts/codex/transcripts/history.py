@@ -111,7 +111,9 @@ class History:
     def _hear(self, line: RolloutLine) -> None:
         if line.event() == "thread_rolled_back":
             turns = positive(line.payload.get("num_turns"))
-            del self.items[rolled_back([of_items.opens_turn(item.payload) for item in self.items], turns) :]
+            starts = [place for place, item in enumerate(self.items) if of_items.opens_turn(item.payload)]
+            if starts and turns:
+                del self.items[starts[max(0, len(starts) - turns)] :]
         elif line.event() == "token_count" and self._own in ("", line.file):
             info = mapping(line.payload, "info")
             self._counted = positive(mapping(info, "last_token_usage").get("total_tokens")) or self._counted
@@ -126,12 +128,6 @@ def replacement(compacted: Record, before: Sequence[Record]) -> list[Record]:
     message = string(compacted, "message")
     said = {"type": of_items.MESSAGE, "role": "user", "content": [{"type": "input_text", "text": message}]}
     return [*(item for item in before if of_items.is_prompt(item)), *([said] if message else [])]
-
-
-def rolled_back(opens: Sequence[bool], turns: int) -> int:
-    """How many of the items stay after so many of the last turns were rolled back."""
-    starts = [place for place, opening in enumerate(opens) if opening]
-    return starts[max(0, len(starts) - turns)] if starts and turns else len(opens)
 
 
 def _as_uuid(state: bytes) -> str:

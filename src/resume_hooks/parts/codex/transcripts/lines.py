@@ -80,9 +80,12 @@ def raw_lines(path: str) -> Iterator[tuple[int, int, bytes]]:
         offset = number = 0
         try:
             while raw := stream.readline(MAX_LINE):
-                rest = _skip_rest(stream) if len(raw) == MAX_LINE and not raw.endswith(b"\n") else 0
+                size, piece = len(raw), raw
+                while size >= MAX_LINE and piece and not piece.endswith(b"\n"):  # the rest of one that is too long
+                    piece = stream.readline(STEP)
+                    size += len(piece)
                 yield number, offset, raw
-                offset += len(raw) + rest
+                offset += size
                 number += 1
         except (OSError, EOFError) as error:
             raise SessionNotFound(f"{path} can't be read: {error}", "Check the file.") from error
@@ -141,16 +144,6 @@ def _unpacked(stream: BinaryIO, path: str) -> contextlib.AbstractContextManager[
                 raise OSError(str(error)) from error
 
     return Reader(zstandard.ZstdDecompressor().stream_reader(stream))
-
-
-def _skip_rest(stream: BinaryIO) -> int:
-    """Pass over the rest of a line; returns its bytes."""
-    skipped = 0
-    while piece := stream.readline(STEP):
-        skipped += len(piece)
-        if piece.endswith(b"\n"):
-            break
-    return skipped
 
 
 def first_lines(path: str) -> list[RolloutLine]:

@@ -86,11 +86,16 @@ def meta_of(payload: Record, path: str = "") -> ThreadMeta:
     named = parse_name(path)
     source = payload.get("source")
     spawn = mapping(mapping(source, "subagent"), "thread_spawn") if isinstance(source, dict) else {}
+    told, base = mapping(payload, "history_base"), None
+    if rollout_id := _id(told, "thread_id"):
+        end = told.get("end_ordinal_exclusive")
+        ordinal = end if isinstance(end, int) and end is not True and end >= 0 else None
+        base = HistoryBase(rollout_id, ordinal, positive(told.get("end_byte_offset"), MAX_ORDINAL))
     return ThreadMeta(
         thread_id=named.thread_id if named else _id(payload, "id"),
         forked_from=_id(payload, "forked_from_id"),
         spawned_by=_id(payload, "parent_thread_id") or _id(spawn, "parent_thread_id"),
-        base=_base(mapping(payload, "history_base")),
+        base=base,
         created=string(payload, "timestamp"),
         cwd=string(payload, "cwd"),
         version=string(payload, "cli_version"),
@@ -99,15 +104,6 @@ def meta_of(payload: Record, path: str = "") -> ThreadMeta:
         paginated=string(payload, "history_mode") == "paginated",
         payload=payload,
     )
-
-
-def _base(said: Record) -> HistoryBase | None:
-    rollout_id = _id(said, "thread_id")
-    if not rollout_id:
-        return None
-    end = said.get("end_ordinal_exclusive")
-    ordinal = end if isinstance(end, int) and end is not True and end >= 0 else None
-    return HistoryBase(rollout_id, ordinal, positive(said.get("end_byte_offset"), MAX_ORDINAL))
 
 
 def _id(record: Record, key: str) -> str:

@@ -38,7 +38,12 @@ class Use(NamedTuple):
 
 def uses(item: Record) -> list[Use]:
     """What a call did, at least one use; several where it changed several files."""
-    name, given = _name(item), arguments(item)
+    if kind(item) in {"local_shell_call", "tool_search_call", *HOSTED}:
+        name = kind(item).removesuffix("_call")
+    else:
+        space = string(item, "namespace")
+        name = f"{space.removesuffix('__')}__{string(item, 'name')}" if space else string(item, "name")
+    given = arguments(item)
     if name == CODE and "input" in given:
         name, given = _of_code(string(given, "input"))
     if name in SHELLS:
@@ -56,15 +61,7 @@ def uses(item: Record) -> list[Use]:
     return [Use(name, given)]
 
 
-def _name(item: Record) -> str:
-    if kind(item) in {"local_shell_call", "tool_search_call", *HOSTED}:
-        return kind(item).removesuffix("_call")
-    name, space = string(item, "name"), string(item, "namespace")
-    return f"{space.removesuffix('__')}__{name}" if space else name
-
-
 def _of_code(code: str) -> Use:
-    """A script of one call as that call."""
     called = _CALLED.findall(code)
     if called == ["exec_command"] and (match := _COMMAND.search(code)) and (command := _literal(match[1])):
         return Use("exec_command", {"cmd": command})
@@ -102,7 +99,6 @@ def _of_shell(given: Record) -> Use:
 
 
 def _of_patch(patch: str) -> Iterator[Use]:
-    """The files that a patch changes, each as an edit."""
     found = list(_FILE.finditer(patch))[:MAX_FILES]
     for place, match in enumerate(found):
         end = found[place + 1].start() if place + 1 < len(found) else len(patch)

@@ -13,7 +13,7 @@ from resume_hooks.parts.marks import back, state
 from resume_hooks.parts.marks.back import BackPlan
 from resume_hooks.parts.marks.cards import left_alone
 from resume_hooks.parts.marks.fork_point import fork_point
-from resume_hooks.parts.marks.mark import refuse_subagent
+from resume_hooks.parts.marks.state import refuse_subagent
 from resume_hooks.parts.marks.verbs import BackOptions
 from resume_hooks.sessions.agents.registry import require_whole
 from resume_hooks.sessions.locate import resolve_transcript
@@ -32,15 +32,13 @@ def go_back(options: BackOptions) -> None:
     if mark is None:
         way = f"Set one first: resume-hooks mark {session.session_id}"
         raise NoMark(state.NONE, f"{way}. Only a fork goes back without one.")
-    decided = back.plan(session, mark, _report(options.report), options.where, options.output_dir)
+    report = (
+        options.report if options.report != "-" else sys.stdin.buffer.read(MAX_BYTES + 1).decode("utf-8", "replace")
+    )
+    decided = back.plan(session, mark, report, options.where, options.output_dir)
     with state.used(mark) if not options.dry_run else contextlib.nullcontext():
         made = make(options, decided.child)
     answer(options, made, {"back": decided}, lambda: _text(decided, made))
-
-
-def _report(given: str) -> str:
-    """The report as it was given, or as standard input has it."""
-    return given if given != "-" else sys.stdin.buffer.read(MAX_BYTES + 1).decode("utf-8", "replace")
 
 
 def _text(decided: BackPlan, made: Receipt) -> str:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import table
 from resume_hooks.clock import minute
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.parts.marks import state
-from resume_hooks.parts.marks.mark import Mark, place, refuse_subagent
+from resume_hooks.parts.marks.state import Mark, place, refuse_subagent
 from resume_hooks.parts.marks.verbs import MarkOptions
 from resume_hooks.sessions.agents.registry import require_whole
 from resume_hooks.sessions.archived.sessions import require_own
@@ -26,19 +24,14 @@ def set_mark(options: MarkOptions) -> None:
     require_whole(session)
     refuse_subagent(session)
     active = state.find(session.session_id)
-    if options.show or options.clear:
-        _old(session, active, options)
-    else:
+    if not (options.show or options.clear):
         _new(session, active, options)
-
-
-def _old(session: SessionFile, active: Mark | None, options: MarkOptions) -> None:
-    """Show the active mark, or forget it."""
+        return
     cleared = active is not None and options.clear and not options.dry_run
     if cleared:
         state.clear(session.session_id)
     done = "forgotten" if cleared else "would be forgotten" if options.clear else "active"
-    _answer(session, _Marks(active, None, done, cleared), options)
+    _answer(options, session, active, done, written=cleared)
 
 
 def _new(session: SessionFile, active: Mark | None, options: MarkOptions) -> None:
@@ -57,20 +50,19 @@ def _new(session: SessionFile, active: Mark | None, options: MarkOptions) -> Non
         state.keep(placed.mark)
     mark = active if same else placed.mark
     done = "set" if writes else "already set" if same else "would be set"
-    _answer(session, _Marks(mark, None if same else active, done, writes), options)
+    _answer(options, session, mark, done, None if same else active, written=writes)
 
 
-class _Marks(NamedTuple):
-    """The mark that an answer is about, the one that it replaced, and what was done with it."""
-
-    mark: Mark | None
-    replaced: Mark | None
-    done: str
-    written: bool
-
-
-def _answer(session: SessionFile, found: _Marks, options: MarkOptions) -> None:
-    mark, replaced, done, written = found
+def _answer(
+    options: MarkOptions,
+    session: SessionFile,
+    mark: Mark | None,
+    done: str,
+    replaced: Mark | None = None,
+    *,
+    written: bool,
+) -> None:
+    """Tell of the ``mark`` that this is about, the one that it ``replaced``, and what was done with it."""
     data = {
         "session_id": session.session_id,
         "file": session.original,

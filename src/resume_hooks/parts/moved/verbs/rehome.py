@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 
 from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import at_work, table
-from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import SessionNotFound, UsageError
-from resume_hooks.parts.moved.rehome import THERE, NotCopied, former_folder, is_left, own_sessions, rehome
+from resume_hooks.parts.moved.rehome import THERE, former_folder, is_left, own_sessions, rehome
 from resume_hooks.parts.moved.verbs import RehomeOptions
 from resume_hooks.system.text import counted
 
@@ -31,14 +29,11 @@ def rehome_folder(options: RehomeOptions) -> int:
     data = {"was": old, "home": new, "made": made, "left_out": left}
     verb = "Would copy" if options.dry_run else "Copied"
     head = f"{verb} {counted(len(made), 'session')} of {old} to {new}; the sessions themselves stay as they are."
-    options.emit(data, lambda: f"{head}\n\n{_rows(made, left)}", warnings)
+    rows: list[tuple[str, object]] = [(one.parent_session_id[:8], f"{one.session_id}  {one.title}") for one in made]
+    rows += ((one.session_id[:8], f"not copied: {one.why}") for one in left)
+    options.emit(data, lambda: f"{head}\n\n{table(rows)}", warnings)
     return int(any(one.why != THERE for one in left))
 
 
 def _folder(named: str) -> str:
     return os.path.abspath(os.path.join(current_folder(), os.path.expanduser(named)))
-
-
-def _rows(made: Sequence[Receipt], left: Sequence[NotCopied]) -> str:
-    rows: list[tuple[str, object]] = [(one.parent_session_id[:8], f"{one.session_id}  {one.title}") for one in made]
-    return table([*rows, *((one.session_id[:8], f"not copied: {one.why}") for one in left)])

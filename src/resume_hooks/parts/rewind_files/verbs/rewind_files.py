@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import click
@@ -11,9 +11,9 @@ from resume_hooks.cli.options import located
 from resume_hooks.cli.output import say, table
 from resume_hooks.cli.with_fields import With
 from resume_hooks.errors import CantRestore, UsageError
-from resume_hooks.parts.rewind_files import backup, files_at_prompt, history, target, writing
+from resume_hooks.parts.rewind_files import files_at_prompt, history, writing
+from resume_hooks.parts.rewind_files.files_at_prompt import FORMS, Aim, told
 from resume_hooks.parts.rewind_files.plan import Change, FilesPlan
-from resume_hooks.parts.rewind_files.target import FORMS, Aim, told
 from resume_hooks.parts.rewind_files.verbs import RewindFilesOptions
 from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.locate import SessionFile
@@ -44,7 +44,9 @@ def rewind_files(options: RewindFilesOptions) -> int:
         say("\n".join([_shown(asked), *(f"note: {note}" for note in notes)]))
     if not options.dry_run:
         _require_complete(decided, partial=options.partial)
-    agreed = bool(decided.wanted) and options.agreed(_question(decided), asks=asks)
+    gone = sum(change.action == "delete" for change in decided.wanted)
+    files = f"{counted(len(decided.wanted), 'file')} back{f' ({gone:,} of them deleted)' if gone else ''}"
+    agreed = bool(decided.wanted) and options.agreed(f"Put {files}?", asks=asks)
     kept = writing.write(decided, options.where) if agreed else ""
     options.emit(_data(asked, kept), lambda: _outcome(asked, kept, seen=asks), () if asks else notes)
     return int(bool(decided.left) and not options.dry_run)
@@ -57,14 +59,14 @@ def _asked(options: RewindFilesOptions) -> _Asked:
     where, locator = options.where, options.locator
     if options.to is None:
         session = located(locator, where)
-        return _Asked(session, None, backup.plan_undo(session.session_id, where), why_open(session, where))
-    wanted = target.parse(options.to)
+        return _Asked(session, None, writing.plan_undo(session.session_id, where), why_open(session, where))
+    wanted = files_at_prompt.parse(options.to)
     session = located(locator if locator is not None else wanted.session, where)
     if wanted.session is not None and located(wanted.session, where).session_id != session.session_id:
         raise UsageError("SESSION and --to name two sessions", "Leave SESSION out.")
     require_own(session, where)
     read = history.read(session)
-    aimed = target.aim(read, wanted)
+    aimed = files_at_prompt.aim(read, wanted)
     return _Asked(session, aimed, files_at_prompt.plan(read, aimed, where), why_open(session, where))
 
 
@@ -81,11 +83,6 @@ def _require_complete(decided: FilesPlan, *, partial: bool) -> None:
         else "The others are unchanged."
     )
     raise CantRestore(f"{counted(len(left), 'file')} can't be put back: {named}{more}", f"Nothing was written. {rest}")
-
-
-def _question(decided: FilesPlan) -> str:
-    gone = sum(change.action == "delete" for change in decided.wanted)
-    return f"Put {counted(len(decided.wanted), 'file')} back{f' ({gone:,} of them deleted)' if gone else ''}?"
 
 
 def _warnings(asked: _Asked) -> list[str]:
@@ -121,11 +118,10 @@ def _status(change: Change, *, written: bool) -> str:
 
 
 def _outcome(asked: _Asked, kept: str, *, seen: bool) -> str:
-    """What was done; if nobody was asked, with the plan before it."""
     decided = asked.decided
     if kept:
         undo = typed(f"rewind-files {decided.session_id} --undo")
-        done = table([("put back", _files(decided.wanted)), ("copies", kept), ("take it back", undo)])
+        done = table([("put back", counted(len(decided.wanted), "file")), ("copies", kept), ("take it back", undo)])
     else:
         done = "Nothing was written." if decided.wanted else _nothing(asked)
     if seen:
@@ -134,7 +130,6 @@ def _outcome(asked: _Asked, kept: str, *, seen: bool) -> str:
 
 
 def _nothing(asked: _Asked) -> str:
-    """Why there is nothing to write."""
     decided = asked.decided
     if decided.left:
         return f"Nothing was written: {counted(len(decided.left), 'file')} can't be put back, and no other differs."
@@ -161,7 +156,6 @@ def _facts(asked: _Asked) -> str:
 
 
 def _line(change: Change) -> str:
-    """One file: what happens to it."""
     path, counts = plain_line(change.place.path), change.difference
     if change.left:
         word = "missing" if change.missing else "refused"
@@ -190,7 +184,3 @@ def _differences(decided: FilesPlan) -> Iterator[str]:
         if hidden:
             yield f"... and {hidden:,} more lines"
         left -= len(counts.lines)
-
-
-def _files(changes: Sequence[Change]) -> str:
-    return counted(len(changes), "file")

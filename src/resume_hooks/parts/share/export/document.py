@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from resume_hooks.errors import SessionNotFound
+from resume_hooks.parts.share.export import HTML, JSON
 from resume_hooks.parts.share.export.as_markdown import as_markdown
 from resume_hooks.parts.share.export.build_parts import PartBuilder
-from resume_hooks.parts.share.export.forms import HTML, JSON
-from resume_hooks.parts.share.export.page.whole_page import as_page
+from resume_hooks.parts.share.export.page import as_page
 from resume_hooks.parts.share.export.parts import Carried, EndPart, Part, SessionPart
 from resume_hooks.parts.share.export.redact import ExportRedactor
 from resume_hooks.parts.share.export.select_records import ExportConversation, conversation

@@ -19,9 +19,9 @@ from typing import BinaryIO, NamedTuple
 
 from resume_hooks.derive.imports.plan import is_page
 from resume_hooks.errors import ImportFailed, WriteFailed
+from resume_hooks.parts.share.export import HTML, LIMIT
 from resume_hooks.parts.share.export.document import Document, DocumentOptions
-from resume_hooks.parts.share.export.forms import HTML, LIMIT
-from resume_hooks.parts.share.export.page.whole_page import CARRIES
+from resume_hooks.parts.share.export.page import CARRIES
 from resume_hooks.parts.share.export.parts import Carried, EndPart
 from resume_hooks.parts.share.export.select_records import WHOLE
 from resume_hooks.parts.share.export.writing import Sink, measured

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from resume_hooks.cli.options import DRY_RUN, YES, SessionOptions, VerbOptions, argument, flag, option
-from resume_hooks.parts.share.export.forms import FORMS, LIMIT
+from resume_hooks.parts.share.export import FORMS, LIMIT
 from resume_hooks.storage.staging import MAX_BYTES
 
 

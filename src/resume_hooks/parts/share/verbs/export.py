@@ -9,8 +9,8 @@ from typing import Any
 from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import say, table, watched
 from resume_hooks.errors import OutputFailed, UsageError
+from resume_hooks.parts.share.export import FORMS, HTML, JSON
 from resume_hooks.parts.share.export.document import Document, DocumentOptions, lineage_of
-from resume_hooks.parts.share.export.forms import FORMS, HTML, JSON
 from resume_hooks.parts.share.export.select_records import EVERYTHING, LIVE_ONLY, WHOLE
 from resume_hooks.parts.share.export.writing import WrittenFile, measured, require_place, write
 from resume_hooks.parts.share.verbs import ExportOptions, ShareOptions

@@ -39,8 +39,12 @@ def import_transcript(options: ImportOptions) -> None:
     require_folder(options, home)
     wish = BundleOptions(canonical(home), options.whole, options.force, options.dry_run)
     with _opened(options.source, options.max_bytes) as taken:
-        if is_bundle(taken.path):
-            _answer_bundle(taken, wish, options)
+        if is_bundle(taken.path):  # the receipt is that of the last session, the one that was exported
+            found, warnings = _brought_bundle(taken, wish)
+            made = found[-1].receipt
+            made = made._replace(warnings=(*made.warnings, *warnings))
+            bundle = {"imported": None, "bundle": found}
+            answer(options, made, bundle, lambda: _bundle_text(taken, found, whole=options.whole))
             return
         if options.whole:
             raise UsageError(f"{taken.name} is a transcript, no bundle", "--whole is for bundles: leave it out.")
@@ -71,7 +75,9 @@ def _opened(source: str, most: int) -> Iterator[ImportSource]:
     """Yield what ``source`` names as a private file, for the length of the block."""
     if is_address(source):
         raise UsageError("An address is not fetched", IMPORT_ADDRESS)
-    path = "" if source == STDIN else _checked_path(source)
+    path = "" if source == STDIN else os.path.abspath(os.path.expanduser(source))
+    if path and os.path.realpath(path).startswith(os.path.realpath(Where().projects) + os.sep):
+        raise UsageError(f"{path} is a session of this machine", "resume-hooks fork makes a linked copy of it.")
     chunks = file_chunks(path) if path else _piped()
     with taken_in(chunks, most, Where()) as taken, carried(taken, most, Where()) as held:
         yield ImportSource(held.path, path or "the standard input", held.sha256, held.size)
@@ -85,17 +91,7 @@ def _piped() -> Iterator[bytes]:
         raise ImportFailed(f"The standard input can't be read: {error.strerror}", "Give the path of a file.") from error
 
 
-def _checked_path(source: str) -> str:
-    """The absolute path of a file. UsageError for a session of this machine: a copy of it is a fork's business."""
-    path = os.path.abspath(os.path.expanduser(source))
-    sessions = os.path.realpath(Where().projects)
-    if os.path.realpath(path).startswith(sessions + os.sep):
-        raise UsageError(f"{path} is a session of this machine", "resume-hooks fork makes a linked copy of it.")
-    return path
-
-
 def _text(decided: ImportPlan, made: Receipt, *, known: bool) -> str:
-    """The receipt in words."""
     if known:
         return table(
             [
@@ -122,15 +118,6 @@ def _text(decided: ImportPlan, made: Receipt, *, known: bool) -> str:
             *([("in Claude Code", made.in_client), ("in a shell", made.shell)] if made.written else []),
         ]
     )
-
-
-def _answer_bundle(taken: ImportSource, wish: BundleOptions, options: ImportOptions) -> None:
-    """Bring a bundle in, and print the receipt of its last session, the one that was exported."""
-    found, warnings = _brought_bundle(taken, wish)
-    made = found[-1].receipt
-    made = made._replace(warnings=(*made.warnings, *warnings))
-    more = {"imported": None, "bundle": found}
-    answer(options, made, more, lambda: _bundle_text(taken, found, whole=options.whole))
 
 
 def _brought_bundle(taken: ImportSource, wish: BundleOptions) -> tuple[list[ImportedSession], list[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,12 +12,16 @@ from resume_hooks.cli.options import folder_of, time_of
 from resume_hooks.cli.output import at_work, columns
 from resume_hooks.cli.with_fields import With
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.parts.stats import state_sizes
-from resume_hooks.parts.stats.cache import TranscriptCounts, gather
-from resume_hooks.parts.stats.count import Request, requests
-from resume_hooks.parts.stats.state_sizes import FolderSize
+from resume_hooks.parts.stats.cache import gather
+from resume_hooks.parts.stats.count import requests
 from resume_hooks.parts.stats.threshold import ASSUMED, Price, prices
-from resume_hooks.parts.stats.totals import HIGH, Figures, Hook, Month, Saving, Stretch, figures
+from resume_hooks.parts.stats.totals import (
+    HIGH,
+    Figures,
+    FolderSize,
+    figures,
+    state_sizes,
+)
 from resume_hooks.parts.stats.verbs import StatsOptions
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import ALL
@@ -46,8 +50,15 @@ def stats(options: StatsOptions) -> None:
         if options.agent in {ALL, one.program} and (project is None or project.holds(one.counts.folders, one.folder))
     ]
     found = figures(wanted, day)
-    state = state_sizes.parts(options.where)
-    priced = prices(_requests(wanted), day) if options.threshold else []
+    state = state_sizes(options.where)
+    priced: list[Price] = []
+    if options.threshold:
+        held = []
+        for one in wanted:
+            if one.there and not one.agent and one.program == NAME:
+                with contextlib.suppress(SessionNotFound):
+                    held.append(requests(one.path))
+        priced = prices(held, day)
     data = {
         "scope": "all" if options.everywhere else folder,
         "since": day,
@@ -62,14 +73,6 @@ def stats(options: StatsOptions) -> None:
         "assumed": ASSUMED if priced else "",
     }
     options.emit(data, lambda: _priced(priced, _heading(data)) if priced else _text(found, state, _heading(data)))
-
-
-def _requests(found: Iterable[TranscriptCounts]) -> Iterator[list[Request]]:
-    """Those of each session that is there."""
-    for one in found:
-        if one.there and not one.agent and one.program == NAME:
-            with contextlib.suppress(SessionNotFound):
-                yield requests(one.path)
 
 
 def _priced(rows: Sequence[Price], heading: str) -> str:
@@ -100,59 +103,38 @@ def _heading(data: dict[str, Any]) -> str:
 
 
 def _text(found: Figures, state: Sequence[FolderSize], heading: str) -> str:
-    tables = [_months(found.months), _savings(found.savings), _stretches(found.stretches), _hooks(found.hooks)]
-    parts = [heading, *tables, _state(state)]
-    return "\n\n".join(part for part in parts if part)
-
-
-def _months(rows: Sequence[Month]) -> str:
     heads = ("MONTH", "SESSIONS", "TURNS", "REQUESTS", "SENT", "CACHED", "ANSWERED")
-    cells = [
+    months = [
         (
             row.month,
             *(f"{number:,}" for number in (row.sessions, row.turns, row.requests, row.sent)),
             f"{round(100 * row.cached / row.sent)} %" if row.sent else "-",
             f"{row.answered:,}",
         )
-        for row in rows
+        for row in found.months
     ]
-    return columns(heads, cells)
-
-
-def _savings(rows: Sequence[Saving]) -> str:
+    tables = [columns(heads, months)]
     heads = ("MADE IN", "KIND", "MADE", "USED", "BEFORE", "AFTER", "SAVED")
-    cells = [
+    savings = [
         (
             row.month,
             plain_line(row.kind),
             *(f"{number:,}" for number in (row.made, row.used)),
             *(f"{number:,}" if row.measured else "-" for number in (row.before, row.after, row.saved)),
         )
-        for row in rows
+        for row in found.savings
     ]
-    return columns(heads, cells, words=2)
-
-
-def _stretches(rows: Sequence[Stretch]) -> str:
-    heads = ("FIRST EDIT AFTER A", "TIMES", "EDITED", "CALLS BEFORE", "75 %")
-    cells = [
+    tables.append(columns(heads, savings, words=2))
+    stretches = [
         (plain_line(row.kind), *(f"{number:,}" for number in (row.times, row.edited, row.median, row.p75)))
-        for row in rows
+        for row in found.stretches
     ]
-    return columns(heads, cells)
-
-
-def _hooks(rows: Sequence[Hook]) -> str:
-    heads = ("HOOK", "WHOSE", "TIMES", "MEDIAN", f"{HIGH} %")
-    cells = [
+    tables.append(columns(("FIRST EDIT AFTER A", "TIMES", "EDITED", "CALLS BEFORE", "75 %"), stretches))
+    hooks = [
         (row.event, "ours" if row.ours else "others", f"{row.times:,}", f"{row.median:,} ms", f"{row.high:,} ms")
-        for row in rows
+        for row in found.hooks
     ]
-    return columns(heads, cells, words=2)
-
-
-def _state(parts: Sequence[FolderSize]) -> str:
-    if not parts:
-        return ""
-    largest = ", ".join(f"{plain_line(part.name)} {size_text(part.size)}" for part in parts[:SHOWN_PARTS] if part.size)
-    return f"Our folder: {size_text(sum(part.size for part in parts))}{f' ({largest})' if largest else ''}"
+    tables.append(columns(("HOOK", "WHOSE", "TIMES", "MEDIAN", f"{HIGH} %"), hooks, words=2))
+    sizes = ", ".join(f"{plain_line(part.name)} {size_text(part.size)}" for part in state[:SHOWN_PARTS] if part.size)
+    ours = f"Our folder: {size_text(sum(part.size for part in state))}{f' ({sizes})' if sizes else ''}"
+    return "\n\n".join(part for part in (heading, *tables, ours if state else "") if part)

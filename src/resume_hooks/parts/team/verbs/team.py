@@ -95,8 +95,8 @@ def resume(options: ResumeOptions) -> None:
     with connected(team.service) as db:
         wanted = named(options.locator, listed(db))
         wish = BundleOptions(home, whole=True, force=options.force, dry_run=options.dry_run)
-        found = fetching.resume(wanted, wish, db, options.where)
-    came = found.came[-1]
+        found, notes = fetching.resume(wanted, wish, db, options.where)
+    came = found[-1]
     made = came.receipt
     facts = [
         ("known" if came.existing else "brought in" if made.written else "would bring in", made.title),
@@ -104,12 +104,12 @@ def resume(options: ResumeOptions) -> None:
         ("as of", f"{minute(wanted.pushed)} UTC, when that machine last sent of it"),
         ("id", came.session_id),
         ("file", made.file or made.parent_file),
-        ("generations", str(len(found.came))),
+        ("generations", str(len(found))),
         ("in Claude Code", made.in_client),
         ("in a shell", made.shell),
     ]
     data = {"sessions": [wanted], "receipt": made, "written": made.written}
-    answer(options, data, lambda: table(facts), [*made.warnings, *found.notes])
+    answer(options, data, lambda: table(facts), [*made.warnings, *notes])
     if options.start and not options.dry_run:
         start(start_of(came.session_id, made.file or made.parent_file, home, options.where))
 

@@ -22,7 +22,7 @@ from resume_hooks.system.invocation import is_model
 from resume_hooks.system.text import counted, plain_line
 
 if TYPE_CHECKING:
-    from resume_hooks.parts.team.finding import Found, TeamHit
+    from resume_hooks.parts.team.finding import TeamHit
     from resume_hooks.parts.team.pushing import Pushed
     from resume_hooks.sessions.lineage import Ancestor
 
@@ -36,7 +36,13 @@ NOTHING: dict[str, Any] = {
 def answer_search(options: SearchOptions | core.SearchOptions, *, mine: bool = False) -> None:
     """Print the team's answer to the words that were asked, of ``search --team`` too."""
     refuse_unknown(options.words)
-    hits, searched = _found(options, mine=mine)
+    from resume_hooks.parts.team import finding  # only who searches waits for it
+
+    since = time_of(options.since).isoformat() if options.since else None
+    project = joined.project_of(folder_of(options.project)) if options.project else ""
+    with connected_to_read(options) as db:
+        among = finding.Narrowing(since, mine, project)
+        hits, searched = finding.find(options.words, db, among, most=min(options.limit, 100))
     older = (
         f"Of the turns with these words the newest {searched:,} were looked at for the phrase; there are older ones."
     )
@@ -64,17 +70,6 @@ def lineage(options: VerbOptions, here: Callable[[VerbOptions], list[Ancestor]])
                 raise
             return of_team(named(options.locator, listed(db)), db)
         return with_team(rows, db)
-
-
-def _found(options: SearchOptions | core.SearchOptions, *, mine: bool) -> Found:
-    """The team's answer to the words that were asked."""
-    from resume_hooks.parts.team import finding  # only who searches waits for it
-
-    since = time_of(options.since).isoformat() if options.since else None
-    project = joined.project_of(folder_of(options.project)) if options.project else ""
-    with connected_to_read(options) as db:
-        among = finding.Narrowing(since, mine, project)
-        return finding.find(options.words, db, among, most=min(options.limit, 100))
 
 
 def _hits_text(hits: Sequence[TeamHit]) -> str:

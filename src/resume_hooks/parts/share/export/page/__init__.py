@@ -1,1 +1,298 @@
-"""The page: one HTML file that needs no network and no script, folds its turns, and can be searched and printed."""
+"""The page: one HTML file that needs no network and no script, folds its turns, and can be searched and printed.
+
+It is written piece by piece: its head with the rules of what may run, the table of turns, the turns, the ending.
+
+Nothing on it is fetched: images are held in it, and a policy names the one style and the one script by their digests.
+Without scripts turns fold all the same; search, copying and the switches need one.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+
+from resume_hooks.clock import minute
+from resume_hooks.parts.share.export.page.markup import Html, element, join, opening
+from resume_hooks.parts.share.export.page.texts import changed, code, difference, language_of, picture, prose, verbatim
+from resume_hooks.parts.share.export.parts import (
+    ASSISTANT,
+    SPEAKERS,
+    SUMMARY,
+    AgentPart,
+    CallPart,
+    Carried,
+    EndPart,
+    MediaPart,
+    NotePart,
+    Part,
+    SessionPart,
+    TextPart,
+    ThinkingPart,
+    TurnPart,
+)
+from resume_hooks.reading.render import fields_text
+from resume_hooks.transcripts.records import FILE_KEYS, Record, file_in, objects, string
+
+SHELLS = frozenset({"Bash", "PowerShell"})
+PROSE = ("plan", "prompt")  # inputs that are written for reading: a plan, the task of a sub-agent
+OPEN_LINES = 60  # changed lines up to which an edit is shown unfolded
+SHORT_NOTE = 200  # characters of a note that stands on its head's line
+FEW = 3  # turns up to which a page opens unfolded
+CARRIES = "This file holds the session, too. To go on with it, in the folder of the project: resume-hooks import FILE."
+
+_NUMBERED = re.compile(r"^ *\d+(?:→|\t)", re.MULTILINE)
+
+
+def as_page(document: Iterable[Part], sessions: Iterable[SessionPart], carried: Carried | None = None) -> Iterator[str]:
+    """The document; ``sessions`` are the heads in it, for the table of turns, ``carried`` stands at its end."""
+    heads = list(sessions)
+    yield from _beginning(heads)
+    if carried:
+        yield element("aside", *(element("p", said) for said in (CARRIES, *carried.taken.sentences)), id="carries")
+    yield from _written(document, unfolded=sum(len(head.turns) for head in heads) <= FEW)
+    yield Html(f"</main>\n{element('script', _own('page.js'))}\n")
+    yield from carried.rows if carried else ()
+    yield "</body>\n</html>\n"
+
+
+def _beginning(heads: list[SessionPart]) -> Iterator[str]:
+    title = heads[-1].title if heads else "Session"
+    style, script = _own("page.css"), _own("page.js")
+    digests = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script))
+    policy = (
+        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    ).format(*digests)
+    metas = (
+        element("meta", charset="utf-8"),
+        Html(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="referrer", content="no-referrer"),
+        element("meta", name="robots", content="noindex"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("meta", name="generator", content="resume-hooks"),
+        element("title", title),
+        element("style", style),
+    )
+    yield "<!doctype html>\n"
+    yield opening("html", lang="en") + "\n<head>\n" + "\n".join(metas) + "\n</head>\n<body>\n"
+    yield element("a", "Skip to the conversation", href="#conversation", class_="skip") + "\n"
+    yield _bar(title) + "\n" + _contents(heads) + "\n"
+    yield opening("main", id="conversation", tabindex="-1") + "\n"
+
+
+def _bar(title: str) -> Html:
+    return element(
+        "header",
+        element("span", title, class_="name", dir="auto"),
+        element(
+            "div",
+            element("input", id="words", type="search", placeholder="Search", aria_label="Search", autocomplete="off"),
+            element("output", "", id="count", aria_live="polite"),
+            _button("previous", "\N{UPWARDS ARROW}", "Previous hit (Shift+Enter)"),
+            _button("next", "\N{DOWNWARDS ARROW}", "Next hit (Enter)"),
+            _button("unfold", "Unfold", "Unfold everything"),
+            _button("fold", "Fold", "Fold everything"),
+            _button("theme", "\N{CIRCLE WITH RIGHT HALF BLACK}", "Light or dark"),
+            class_="tools",
+            role="search",
+        ),
+        class_="bar",
+    )
+
+
+def _button(name: str, shown: str, said: str) -> Html:
+    return element("button", shown, id=name, type="button", title=said, aria_label=said)
+
+
+def _contents(heads: list[SessionPart]) -> Html:
+    """The table of turns, a list a session."""
+    lists = []
+    for place, head in enumerate(heads):
+        rows = (
+            element("li", element("a", element("span", f"{turn.number}", class_="number"), turn.words or "\N{EM DASH}",
+                                  href=f"#{_anchor(place, turn)}", dir="auto"), class_=turn.place)
+            for turn in head.turns
+        )  # fmt: skip
+        name = element("p", head.title, class_="session", dir="auto") if len(heads) > 1 else Html("")
+        lists.append(join([name, element("ol", *rows)]))
+    return element(
+        "nav",
+        element("details", element("summary", "Turns"), *lists, open=True, id="turns"),
+        element("a", "What was left out", href="#left-out", class_="end"),
+        aria_label="Turns",
+    )
+
+
+def _anchor(place: int, turn: TurnPart) -> str:
+    """What a turn is called in addresses: its number, in a document of several sessions with that of its session."""
+    return f"s{place + 1}t{turn.number}" if place else f"t{turn.number}"
+
+
+def _written(document: Iterable[Part], *, unfolded: bool) -> Iterator[str]:
+    """The markup of parts; what is open is closed before the next of a kind."""
+    session, in_turn = -1, False
+    for part in document:
+        if in_turn and isinstance(part, (SessionPart, TurnPart, EndPart)):
+            in_turn = False
+            yield "</div></details>\n"
+        if isinstance(part, SessionPart):
+            session += 1
+            facts = (join([element("dt", name), element("dd", value, dir="auto")]) for name, value in part.facts)
+            title = element("h1", part.title, dir="auto")
+            yield element("section", title, element("dl", *facts), class_="about") + "\n"
+        elif isinstance(part, TurnPart):
+            in_turn = True
+            yield _turn(part, _anchor(max(session, 0), part), unfolded=unfolded) + "\n"
+        elif isinstance(part, EndPart):
+            yield element("footer", *(element("p", said) for said in part.sentences), id="left-out") + "\n"
+        else:
+            yield from _within(part)
+
+
+def _turn(turn: TurnPart, anchor: str, *, unfolded: bool) -> Html:
+    head = element(
+        "summary",
+        element("a", f"{turn.number}", href=f"#{anchor}", class_="number", title=f"Link to Turn {turn.number}"),
+        element(
+            "span",
+            element("span", turn.words or "\N{EM DASH}", class_="words", dir="auto"),
+            element("span", " \N{MIDDLE DOT} ".join(turn.facts), class_="facts"),
+            class_="head",
+        ),
+    )
+    classes = f"turn {turn.place}"
+    return Html(f"{opening('details', class_=classes, id=anchor, open=unfolded)}{head}{opening('div', class_='body')}")
+
+
+def _within(part: Part) -> Iterator[str]:
+    match part:
+        case CallPart():
+            yield from _call(part)
+        case AgentPart():
+            yield from _agent(part)
+        case TextPart():
+            yield _text(part) + "\n"
+        case ThinkingPart():
+            yield element("details", element("summary", "Thinking"), prose(part.text), class_="thought unit") + "\n"
+        case NotePart():
+            yield _note(element("b", part.what), part.text) + "\n"
+        case MediaPart():
+            yield element("div", picture(part), class_="unit") + "\n"
+
+
+def _note(head: Html, text: str) -> Html:
+    if not text.strip():
+        return element("p", head, class_="note unit")
+    if "\n" not in text and len(text) < SHORT_NOTE:
+        return element("p", head, f" {text}", class_="note unit", dir="auto")
+    return element("details", element("summary", head), code(text), class_="note unit")
+
+
+def _text(part: TextPart) -> Html:
+    when = element("time", minute(part.time)[11:], datetime=part.time, title=part.time) if part.time else Html("")
+    who = element("p", element("b", SPEAKERS[part.who]), when, class_="who")
+    if part.who == SUMMARY:
+        return element("details", element("summary", "Summary that the model went on from"), prose(part.text),
+                       class_="summary unit")  # fmt: skip
+    body = prose(part.text) if part.who == ASSISTANT else verbatim(part.text)
+    return element("article", who, body, class_=f"said {part.who} unit")
+
+
+def _call(call: CallPart) -> Iterator[str]:
+    classes = "call failed" if call.answer and call.answer.failed else "call"
+    lines = sum(old.count("\n") + new.count("\n") for old, new in _edits(call))
+    unfolded = bool(call.tasks) or (bool(_edits(call)) and lines < OPEN_LINES)
+    yield opening("details", class_=f"{classes} unit", open=unfolded)
+    yield f"{_summary(call)}{_given(call)}"
+    if call.agent is not None:
+        yield from _agent(call.agent)
+    yield f"{_answer(call)}</details>\n"
+
+
+def _edits(call: CallPart) -> list[tuple[str, str]]:
+    """The texts that an edit replaced, each with what came in its place; a written file came in place of nothing."""
+    given = call.given
+    rows = given.get("edits")
+    found = objects(rows) if isinstance(rows, list) else [given]
+    pairs = [(string(row, "old_string"), string(row, "new_string")) for row in found]
+    written = string(given, "content") if call.tool == "Write" else string(given, "new_source")
+    return [pair for pair in pairs if any(pair)] or ([("", written)] if written else [])
+
+
+def _summary(call: CallPart) -> Html:
+    counts = [changed(old, new) for old, new in _edits(call)]
+    gone, come = sum(count[0] for count in counts), sum(count[1] for count in counts)
+    badges = (
+        element("span", f"+{come}", class_="plus") if come else "",
+        element("span", f"\N{MINUS SIGN}{gone}", class_="minus") if gone else "",
+        element("span", call.state, class_="failed") if call.state else "",
+    )
+    about = string(call.given, "description") if call.tool in SHELLS else ""
+    return element(
+        "summary",
+        element("b", call.name), *badges, " ",
+        element("code", call.about, dir="ltr") if call.about else "",
+        element("span", f" {about}", class_="why") if about else "",
+    )  # fmt: skip
+
+
+def _given(call: CallPart) -> Html:
+    if tasks := call.tasks:
+        rows = (element("li", words, class_=status if status in {"completed", "in_progress"} else "pending")
+                for status, words in tasks)  # fmt: skip
+        return element("ul", *rows, class_="tasks")
+    if edits := _edits(call):
+        language = language_of(file_in(call.given))
+        return join(difference(old, new) if old else code(new, language, "input") for old, new in edits)
+    return join(_inputs(call))
+
+
+def _inputs(call: CallPart) -> Iterator[Html]:
+    left: Record = dict(call.given)
+    command = string(left, "command")
+    if call.tool in SHELLS and command:
+        yield code(command, "bash", "command")
+        left = {key: value for key, value in left.items() if key not in {"command", "description"}}
+    for key in PROSE:
+        if words := string(left, key):
+            yield prose(words)
+            left.pop(key)
+    if file_in(left):
+        left = {key: value for key, value in left.items() if key not in FILE_KEYS}
+    if said := fields_text(left):
+        yield code(said, "", "input")
+
+
+def _answer(call: CallPart) -> Html:
+    if call.answer is None:
+        return Html("")
+    parts = []
+    for part in call.answer.parts:
+        if not isinstance(part, str):
+            parts.append(picture(part))
+        elif call.agent is not None or call.tool in {"Agent", "Task"}:
+            parts.append(prose(part))
+        else:
+            numbered = call.tool == "Read" and bool(_NUMBERED.match(part))
+            text = _NUMBERED.sub("", part) if numbered else part
+            parts.append(code(text, language_of(file_in(call.given)) if numbered else "", "output"))
+    return element("div", *parts, class_="answer failed" if call.answer.failed else "answer")
+
+
+def _agent(agent: AgentPart) -> Iterator[str]:
+    yield opening("details", class_="agent")
+    yield element("summary", element("b", "Sub-agent"), f" {agent.kind} ", element("code", agent.name))
+    for part in agent.parts:
+        yield from _within(part)
+    yield "</details>\n"
+
+
+@cache
+def _own(name: str) -> Html:
+    with open(os.path.join(os.path.dirname(__file__), name), encoding="utf-8") as stream:
+        return Html(stream.read())

@@ -1,16 +1,26 @@
-"""Code on the page: coloured by Pygments where that is cheap and its language is known, with a button to copy it."""
+"""Code and prose on the page.
+
+Code is coloured by Pygments where that is cheap and its language is known, with a button to copy it. What the model
+wrote is parsed by markdown-it and written here, element by element: only the elements of a table reach the page, HTML
+in the text is text, images are links in words, and links lead to the web or to a mailbox.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
 
-from resume_hooks.parts.share.export.page.markup import Html, element, join, visible
+from resume_hooks.parts.share.export.page.markup import Html, element, escape, join, opening, visible
 from resume_hooks.parts.share.export.parts import MediaPart
 from resume_hooks.transcripts.records import IMAGE
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
 
 MOST, MOST_LINES, LONGEST_LINE = 8_000, 300, 400
 """Characters, lines, and characters of one line up to which code is coloured.
@@ -52,6 +62,17 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
 MOST_COMPARED = 400  # lines on either side that are compared; of longer texts all goes and all comes
 AROUND = 3  # equal lines that are shown on either side of a change
 SIGNS = {"del": "-", "ins": "+", "same": " ", "gap": ""}
+
+MOST_PROSE = 30_000  # characters of a text that are read as Markdown; a longer one is shown as it was typed
+
+ELEMENTS = {
+    "p": "p", "blockquote": "blockquote", "ul": "ul", "ol": "ol", "li": "li", "em": "em", "strong": "strong", "s": "s",
+    "table": "table", "thead": "thead", "tbody": "tbody", "tr": "tr", "th": "th", "td": "td",
+    "h1": "h4", "h2": "h4", "h3": "h5", "h4": "h5", "h5": "h6", "h6": "h6",
+}  # fmt: skip
+"""What becomes of the parser's elements; headings go below those of the page."""
+
+_ALLOWED = re.compile(r"(?:https?://|mailto:)[^\s\x00-\x1f]+", re.IGNORECASE)
 
 
 def code(text: str, language: str = "", about: str = "") -> Html:
@@ -107,11 +128,7 @@ def changed(old: str, new: str) -> tuple[int, int]:
 
 @lru_cache(maxsize=8)  # a call asks for what changed, then for the change
 def _compared(old: str, new: str) -> tuple[tuple[str, str], ...]:
-    return tuple(_rows(_split(old), _split(new)))
-
-
-def _split(text: str) -> list[str]:
-    return text.removesuffix("\n").split("\n") if text else []
+    return tuple(_rows(*(text.removesuffix("\n").split("\n") if text else [] for text in (old, new))))
 
 
 def _rows(old: list[str], new: list[str]) -> Iterator[tuple[str, str]]:
@@ -129,3 +146,68 @@ def _rows(old: list[str], new: list[str]) -> Iterator[tuple[str, str]]:
             else:
                 yield from (("del", line) for line in old[a:b])
                 yield from (("ins", line) for line in new[c:d])
+
+
+def prose(text: str) -> Html:
+    """A text as it was meant."""
+    if len(text) > MOST_PROSE:
+        return verbatim(text)
+    return element("div", Html("".join(_written(_parser().parse(visible(text))))), class_="prose", dir="auto")
+
+
+def verbatim(text: str) -> Html:
+    """A text as it was typed."""
+    return element("div", text, class_="typed", dir="auto")
+
+
+@cache
+def _parser() -> MarkdownIt:
+    # markdown-it takes 40 ms to load, which only a page has to spend.
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark", {"html": False, "linkify": False, "typographer": False})
+    return parser.enable(["table", "strikethrough"]).disable(["image", "html_block", "html_inline"])
+
+
+def _written(tokens: Sequence[Token]) -> list[Html]:
+    """The markup of tokens; what is not known is its text."""
+    parts: list[Html] = []
+    for token in tokens:
+        if token.type == "inline":
+            parts += _written(token.children or [])
+        elif token.type in {"fence", "code_block"}:
+            parts.append(code(token.content.removesuffix("\n"), token.info.split(" ")[0]))
+        elif token.type == "code_inline":
+            parts.append(element("code", token.content))
+        elif token.type == "link_open":  # one that leads elsewhere is marked text
+            target = str(token.attrGet("href") or "")
+            led = {"href": target, "rel": "noreferrer noopener nofollow", "target": "_blank", "title": target}
+            parts.append(opening("a", **led if _ALLOWED.fullmatch(target) else {}))
+        elif token.type == "link_close":
+            parts.append(Html("</a>"))
+        elif token.tag in {"br", "hr"}:
+            parts.append(element(token.tag))
+        elif token.type == "softbreak":
+            parts.append(Html("\n"))
+        elif token.nesting and token.tag in ELEMENTS:
+            parts.append(_element(token))
+        else:
+            parts.append(escape(token.content))
+    return parts
+
+
+def _element(token: Token) -> Html:
+    name = ELEMENTS[token.tag]
+    if token.hidden:  # a paragraph in a list whose rows stand close together
+        return Html("\n")
+    if token.nesting < 0:
+        end = "</table></div>" if name == "table" else f"</{name}>"
+        return Html(f"{end}\n") if token.block else Html(end)
+    start = str(token.attrGet("start") or "")
+    align = str(token.attrGet("style") or "").partition(":")[2]
+    made = opening(
+        name,
+        start=start if start.isdecimal() and len(start) < 9 else False,
+        class_=align if align in {"center", "right"} else False,
+    )
+    return Html(f'<div class="wide" tabindex="0">{made}') if name == "table" else made

@@ -14,7 +14,7 @@ from resume_hooks.cli.options import folder_of
 from resume_hooks.cli.output import columns
 from resume_hooks.cli.verbs.sessions import SessionsOptions
 from resume_hooks.errors import SessionNotFound, UsageError
-from resume_hooks.parts.subagents.inline import inline_agents
+from resume_hooks.parts.subagents.as_session import inline_agents
 from resume_hooks.search import listing
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import ALL

@@ -17,7 +17,7 @@ from resume_hooks.derive.cut_point import AtTurn
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.errors import ResumeHooksError, UsageError
-from resume_hooks.parts.codex.derive.thread import LIMIT
+from resume_hooks.parts.codex.thread import LIMIT
 from resume_hooks.parts.codex.transcripts.as_records import ENCRYPTED
 from resume_hooks.parts.codex.transcripts.meta import parse_name, read_meta
 from resume_hooks.parts.codex.transcripts.segments import chain_lines
@@ -188,8 +188,8 @@ def test_one_trimmed_item_comes_back_alone(where: Where) -> None:
 def test_a_smart_trim_takes_what_a_model_chose(where: Where) -> None:
     """Shown by its ends, with what was said between; only what it names goes, and comes back by an untrim."""
     from resume_hooks.parts.smart_trim import plan as smart
+    from resume_hooks.parts.smart_trim.ask import parts
     from resume_hooks.parts.smart_trim.offer import CERTAIN, offer, smart_options
-    from resume_hooks.parts.smart_trim.prompt import parts
 
     path = rollouts.write(codex_of(where), [rollouts.meta(), *rollouts.work(3, BIG, asks=True), *rollouts.LATER])
     scanned = agents.scanned(thread(where), where)
@@ -215,7 +215,7 @@ def test_a_smart_trim_takes_what_a_model_chose(where: Where) -> None:
 def test_a_rewind_stands_at_the_mark_again(where: Where) -> None:
     """What came later is in no item, the report follows what stays; of a mark that is gone it stands alone."""
     from resume_hooks.parts.marks import back
-    from resume_hooks.parts.marks import mark as marks
+    from resume_hooks.parts.marks import state as marks
 
     path = rollouts.write(codex_of(where), [rollouts.meta(), *rollouts.work(1, "a", asks=True)])
     mark = marks.place(thread(where), "try").mark

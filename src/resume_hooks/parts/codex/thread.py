@@ -1,25 +1,28 @@
 """A Codex session as a child takes it over, read once: what is sent of it, and what of its surroundings was told.
 
 Memory is bounded by what would be sent; the rest of the files passes by. A trimmed child is sent what its parent is,
-but for placeholders in the place of bulky contents.
+but for placeholders in the place of bulky contents: outputs, inputs, images, pastes, long answers. Never of what is
+encrypted: the provider takes it back whole or not at all.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import orjson
+
 from resume_hooks import settings
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import ASSISTANT, BEFORE, USER, Decision, Words
-from resume_hooks.derive.trim.rules import TrimMaterial
-from resume_hooks.derive.trim.selection import Choice, Origins
+from resume_hooks.derive.trim.rules import TrimMaterial, protected_from
+from resume_hooks.derive.trim.selection import HEAD, TAIL, Choice, Origins
 from resume_hooks.errors import NotATranscript, SessionNotFound
-from resume_hooks.parts.codex.derive import pieces as contents
-from resume_hooks.parts.codex.derive.rollout import RolloutBody, item_record, told_body
+from resume_hooks.parts.codex.rollout import RolloutBody, item_record, told_body
 from resume_hooks.parts.codex.transcripts import items as of_items
 from resume_hooks.parts.codex.transcripts.history import History, Item
 from resume_hooks.parts.codex.transcripts.lines import COMPACTED, CONTEXT, ITEM, WORLD, RolloutLine, rollout_lines
@@ -28,16 +31,31 @@ from resume_hooks.parts.codex.transcripts.segments import Finder, chain_lines
 from resume_hooks.paths import Where
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.transcripts.attachments import Address
 from resume_hooks.transcripts.calibration import Scale
-from resume_hooks.transcripts.placeholders import MARKS, Origin, origin_of
-from resume_hooks.transcripts.records import Record, mapping, objects
+from resume_hooks.transcripts.placeholders import (
+    MARKS,
+    SHORTEST,
+    Origin,
+    is_placeholder,
+    origin_of,
+    stands_for_answer,
+    stands_for_something,
+)
+from resume_hooks.transcripts.records import Record, mapping, objects, string
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, ContextUse
-from resume_hooks.transcripts.trimmable_pieces import Piece
+from resume_hooks.transcripts.trimmable_pieces import INPUT, MEDIA, PROMPT, RESULT, TEXT, Piece, ToolCall
 
 WINDOW = 258_400  # tokens, where no response told the model's
 READ, FIRST = 2_000, 200  # characters of a prompt that are looked at, and that its first words are
 LIMIT = "fallback_token_limit_override"
 """How much of an output a client sends that does not know the model; it is the output's own, so it goes along."""
+
+IMAGE_TOKENS = 1_600  # what an image costs at most; its size is not looked at
+
+_TARGETS = ("cmd", "command", "path", "file_path", "query", "url", "input")
+_FAILED = re.compile(r'(?:exited with code|Exit code:|"exit_code":)\s*[1-9]')
+_REACH = 400  # characters at an output's start in which its exit code stands
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +86,37 @@ class CodexThread:
 
     def material(self, options: Options) -> TrimMaterial:
         """What can be trimmed of its items."""
-        return contents.material([item.payload for item in self.items], options)
+        payloads = [item.payload for item in self.items]
+        found: list[Piece] = []
+        calls: dict[str, ToolCall] = {}
+        answered: dict[str, int] = {}
+        failed: set[str] = set()
+        for place, item in enumerate(payloads):
+            kind, own = of_items.kind(item), of_items.call_id(item)
+            if kind in of_items.CALLS:
+                calls[own] = _tool_call(item, place)
+                found += _of_call(item, place, own)
+            elif kind in of_items.OUTPUTS and own in calls:
+                answered[own] = place
+                if _FAILED.search(of_items.text(item)[:_REACH]):
+                    failed.add(own)
+                found += _of_output(item, place, own)
+            elif kind == of_items.MESSAGE:
+                found += _of_message(item, place)
+        prompts = [place for place, item in enumerate(payloads) if of_items.is_prompt(item)]
+        return TrimMaterial(
+            pieces=tuple(found),
+            places={place: place for place in range(len(payloads))},
+            protected=protected_from(prompts, sorted(answered.values()), len(payloads), options),
+            last_turn=prompts[-1] if prompts else 0,
+            calls=calls,
+            answered=frozenset(answered),
+            failed=frozenset(failed),
+            answers_gone=sum(
+                string(item, "role") == "assistant" and stands_for_answer(of_items.text(item)) for item in payloads
+            ),
+            prompts=tuple(prompts),
+        )
 
     def origins(self, where: Where) -> Origins:  # noqa: ARG002 - as of any session
         """Its own lines, and for what was trimmed before what is said of it."""
@@ -80,7 +128,11 @@ class CodexThread:
 
     def values(self, pieces: Iterable[Piece]) -> Iterator[Any]:
         """The contents in its items."""
-        return (contents.value(self.items[piece.number].payload, piece.address) for piece in pieces)
+        for piece in pieces:
+            found: Any = self.items[piece.number].payload
+            for step in piece.address:
+                found = of_items.arguments(found) if step == "arguments" else found[step]
+            yield found
 
     def said(self) -> Iterator[Words]:
         """Prompts, answers and the summary of a compaction."""
@@ -94,20 +146,82 @@ class CodexThread:
         chosen: defaultdict[int, list[Choice]] = defaultdict(list)
         for choice in decision.choices:
             chosen[choice.piece.number].append(choice)
-        edited = {
-            place: {
-                **self.told[place],
-                "payload": contents.edited(self.items[place].payload, choices),
-                **decision.origins.of(place).marks(0),
-            }
-            for place, choices in chosen.items()
-        }
+        edited = {}
+        for place, choices in chosen.items():
+            payload = self.items[place].payload
+            for choice in choices:
+                payload = _replaced(payload, choice.piece.address, choice)
+            edited[place] = {**self.told[place], "payload": payload, **decision.origins.of(place).marks(0)}
         return self.child_body(child, head, edited)
 
     def child_body(self, child: Draft, head: bytes, edited: Mapping[int, Record]) -> RolloutBody:
         """A child that is told its items, with those in their place that were edited."""
         told = [edited.get(place, record) for place, record in enumerate(self.told)]
         return told_body(child, head, self.meta, told, self.surroundings)
+
+
+def _tool_call(item: Record, place: int) -> ToolCall:
+    """A call, with what it is about; a command may be a list of words."""
+    given = of_items.arguments(item)
+    values = (value if isinstance(value, list) else [value] for value in map(given.get, _TARGETS))
+    targets = (" ".join(word for word in words if isinstance(word, str)) for words in values)
+    return ToolCall(place, string(item, "name") or of_items.kind(item), next(filter(None, targets), ""), ())
+
+
+def _of_call(item: Record, place: int, own: str) -> Iterator[Piece]:
+    if of_items.kind(item) == "custom_tool_call":
+        given: Record = {"input": item.get("input")}
+        at: tuple[str, ...] = ()
+    elif isinstance(item.get("arguments"), str):
+        given, at = of_items.arguments(item), ("arguments",)
+    else:
+        return
+    for key, text in given.items():
+        if isinstance(text, str) and len(text) > SHORTEST and not stands_for_something(text):
+            yield Piece(place, (*at, key), INPUT, len(text), call=own)
+
+
+def _of_output(item: Record, place: int, own: str) -> Iterator[Piece]:
+    told = item.get("output")
+    if isinstance(told, str):
+        if len(told) > SHORTEST and not is_placeholder(told):
+            yield Piece(place, ("output",), RESULT, len(told), call=own, digest=hash(told))
+        return
+    for index, part in enumerate(told if isinstance(told, list) else ()):
+        if not isinstance(part, dict):
+            continue
+        if string(part, "type") == "input_image":
+            yield Piece(place, ("output", index), MEDIA, 0, IMAGE_TOKENS, call=own)
+        elif len(text := string(part, "text")) > SHORTEST and not is_placeholder(text):
+            yield Piece(place, ("output", index, "text"), RESULT, len(text), call=own, digest=hash(text))
+
+
+def _of_message(item: Record, place: int) -> Iterator[Piece]:
+    assistant, prompt = string(item, "role") == "assistant", of_items.is_prompt(item)
+    content = item.get("content")
+    for index, part in enumerate(content if isinstance(content, list) else ()):
+        if not isinstance(part, dict) or not (assistant or prompt):
+            continue
+        if string(part, "type") == "input_image":
+            yield Piece(place, ("content", index), MEDIA, 0, IMAGE_TOKENS)
+        elif len(text := string(part, "text")) > SHORTEST and not stands_for_something(text):
+            yield Piece(place, ("content", index, "text"), TEXT if assistant else PROMPT, len(text))
+
+
+def _replaced(value: Any, path: Address, choice: Choice) -> Any:
+    """``value`` with the piece at ``path`` replaced; what does not lie on the way is not copied."""
+    if not path:
+        if choice.piece.kind == MEDIA:
+            return {"type": "input_text", "text": choice.placeholder}
+        if choice.piece.kind == PROMPT:
+            return f"{value[:HEAD]}\n{choice.placeholder}\n{value[-TAIL:]}"
+        return choice.placeholder
+    step, *rest = path
+    if step == "arguments":
+        return {**value, step: orjson.dumps({**of_items.arguments(value), str(rest[0]): choice.placeholder}).decode()}
+    changed: Any = list(value) if isinstance(value, list) else dict(value)
+    changed[step] = _replaced(value[step], tuple(rest), choice)
+    return changed
 
 
 def _who(item: Record) -> str:

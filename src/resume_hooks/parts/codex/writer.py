@@ -1,0 +1,267 @@
+"""Children that Codex resumes, as verbs ask for them: of its own sessions, and of other agents'.
+
+They are self-contained rollouts of the old form, which every version of its CLI resumes: a fork needs no other file,
+and the model is sent the same history as by its parent. Nothing of Codex is ever written but new files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import orjson
+
+from resume_hooks.derive import cut_point
+from resume_hooks.derive.child.draft import ChildPlace, Draft, draft
+from resume_hooks.derive.child.receipt import FRESH
+from resume_hooks.derive.child.write import ChildPlan, Sizes
+from resume_hooks.derive.cut_point import Cut, Truncator
+from resume_hooks.derive.fork import ForkPlan, SpokenText
+from resume_hooks.derive.fresh_child import Opening
+from resume_hooks.derive.untrim import MissingOriginal, TrimmedSession, UntrimPlan, lost, sentences, wanted_of
+from resume_hooks.errors import NotATranscript, NothingToFork, SessionNotFound, UsageError
+from resume_hooks.parts.codex.rollout import RolloutBody, item_record, message, opening_body, told_body
+from resume_hooks.parts.codex.sessions.files import SESSIONS, Rollouts
+from resume_hooks.parts.codex.sessions.strategy import NAME
+from resume_hooks.parts.codex.thread import CodexThread, read, read_left
+from resume_hooks.parts.codex.transcripts import items as of_items
+from resume_hooks.parts.codex.transcripts.history import History
+from resume_hooks.parts.codex.transcripts.lines import COMPACTED, OPENING
+from resume_hooks.parts.codex.transcripts.meta import name_of, read_meta
+from resume_hooks.parts.codex.transcripts.segments import chain_lines
+from resume_hooks.paths import Where
+from resume_hooks.sessions.agents.registry import agent_of, ends_of
+from resume_hooks.sessions.child_titles import Kind, child_title
+from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.invariants import Check
+from resume_hooks.transcripts.placeholders import MARKS, Origin
+from resume_hooks.transcripts.provenance import ChildSize
+from resume_hooks.transcripts.records import USER, Record, parse
+from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
+from resume_hooks.transcripts.transcript import scan
+
+VERSION = "0.125.0"
+"""The client that a session says it was held in that was held in none: old enough for every one that resumes it."""
+
+PROVIDER, ORIGINATOR = "openai", "codex_cli_rs"
+_PROVIDER = re.compile(r'^\s*model_provider\s*=\s*["\']([\w.-]{1,100})["\']', re.MULTILINE)
+MAX_CONFIG = 1024 * 1024  # bytes of the settings that are looked at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanPlan(ChildPlan):
+    """A rollout in which ``clean`` finds nothing to take out of any line."""
+
+    clean: Callable[[bytes], bytes]
+
+    def checks(self, path: str) -> list[Check]:
+        """Also that, as read back."""
+        with open(path, "rb") as stream:
+            left = any(self.clean(raw) != raw for raw in stream)
+        return [*ChildPlan.checks(self, path), Check("no secret is found in it", not left)]
+
+
+class CodexWriter:
+    """Writes below the ``sessions`` of a CODEX_HOME, and nothing else there."""
+
+    def __init__(self, home: str, where: Where) -> None:
+        self._home = home
+        self._where = where
+
+    def draft(self, session: SessionFile, kind: Kind, output_dir: str | None = None, *, about: str = "") -> Draft:
+        """A child in the folder of today; its name tells local time, as Codex has it."""
+        now = time.localtime()
+        folder = os.path.join(self._home, SESSIONS, time.strftime("%Y", now), *time.strftime("%m %d", now).split())
+        started = time.strftime("%Y-%m-%dT%H-%M-%S", now)
+        place = ChildPlace(NAME, folder, lambda session_id: name_of(session_id, started))
+        ends = ends_of(session, self._where)
+        made = draft(session, ends, kind, self._where, output_dir, about=about, place=place)
+        count = 1 + sum(row.kind == kind for row in made.ancestors)
+        return made._replace(own_title=child_title(made.root_title, kind, count) if kind in FRESH else ends.title)
+
+    def opening(self, told: Opening) -> RolloutBody:
+        """A child that opens with what we tell."""
+        return opening_body(told, self._meta(told.child))
+
+    def conversation(self, made: Draft, head: bytes, told: str, said: Sequence[SpokenText]) -> RolloutBody:
+        """A child that holds a conversation as text, behind what we tell."""
+        at, own = made.setting.at, str(uuid.uuid5(uuid.NAMESPACE_OID, f"{made.session_id}/told"))
+        first = item_record(message(USER, told), at, own, {OPENING: True})
+        rest = [item_record(message(one.role, one.text), one.at or at, one.uuid) for one in said]
+        return told_body(made, head, self._meta(made), [first, *rest])
+
+    def fork(self, session: SessionFile, cut: Truncator | None, output_dir: str | None) -> ForkPlan:
+        """A copy of what is sent of a thread, whole or up to a place."""
+        made = self.draft(session, "fork", output_dir)
+        place = cut_point.cut(scan(self._readable(session)), cut) if cut is not None else None
+        return _fork_plan(self._read(session), made, place)
+
+    def repair(self, session: SessionFile) -> ChildPlan:
+        """A child that needs no other file, of what can be read, without outputs whose calls are gone."""
+        made = self.draft(session, "repair")
+        left = read_left(session, Rollouts(self._home).path_of)
+        told = _told_meta(made, self._home) | {key: value for key, value in left.meta.items() if value}
+        return _fork_plan(replace(left, meta=told), made, None)
+
+    def cleaned(
+        self, session: SessionFile, clean: Callable[[bytes], bytes], kind: Kind, output_dir: str | None
+    ) -> ChildPlan:
+        """A child of what is sent, each item as ``clean`` leaves it; what is encrypted goes where that changes it."""
+        parent, child = self._read(session), self.draft(session, kind, output_dir)
+
+        def without(record: Record) -> Record:
+            return parse(clean(orjson.dumps(record))) or record
+
+        told = []
+        for record in parent.told:
+            payload = without(record["payload"])
+            if payload == record["payload"] or of_items.kind(payload) not in {*of_items.ENCRYPTED, of_items.REASONING}:
+                told.append({**record, "payload": payload})
+        surroundings = [line._replace(record=without(line.record)) for line in parent.surroundings]
+        child = child._replace(own_title=without({"title": child.own_title or child.stem})["title"])
+        tokens = parent.context.tokens
+        head = child.head(ChildSize(tokens, CHARACTERS_PER_TOKEN))
+        body = told_body(child, head, without(parent.meta), told, surroundings)
+        return CleanPlan(draft=child, body=body, sizes=Sizes(tokens, tokens), clean=clean)
+
+    def rewound(self, told: Opening, kept: Sequence[str]) -> ChildPlan:
+        """A child of the items up to the last of these, and of what is told after them."""
+        parent, child = self._read(told.child.parent), told.child
+        closed = []
+        for role, side, text in ((records.USER, "told", told.text), (records.ASSISTANT, "card", told.card)):
+            own = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{child.session_id}/{side}"))
+            closed.append(item_record(message(role, text), child.setting.at, own, {OPENING: True}))
+        body = told_body(child, told.head, parent.meta, [*parent.told[: _count(parent, kept)], *closed])
+        return ChildPlan(draft=child, body=body, sizes=told.sizes)
+
+    def scanned(self, session: SessionFile) -> CodexThread:
+        """What is sent of a thread, and what of it can be trimmed."""
+        numbers = {node.uuid: node.number for node in scan(self._readable(session)).nodes}
+        return replace(self._read(session), numbers=numbers)
+
+    def untrim(
+        self, reading: TrimmedSession, numbers: Collection[int] | None, *, strict: bool, output_dir: str | None
+    ) -> UntrimPlan:
+        """A child in which what was trimmed is as it was, all of it or the items at these lines.
+
+        SessionNotFound where nothing of it is there, or with ``strict`` not all.
+        """
+        parent, wanted = self._read(reading.session), {node.uuid: node.number for node in wanted_of(reading, numbers)}
+        originals = _originals(Rollouts(self._home), parent.trimmed.values())
+        child, trimmed = self.draft(reading.session, "untrim", output_dir), parent.trimmed
+        chosen = [place for place in sorted(trimmed) if parent.items[place].uuid in wanted]
+        edited, missing = dict[int, Record](), list[MissingOriginal]()
+        for place in chosen:
+            item, origin = parent.items[place], trimmed[place]
+            original = originals.get((origin.session_id, origin.uuid))
+            if original is None or _identity(original) != _identity(item.payload):
+                why = "its original is gone" if original is None else f"{origin.reference} holds something else"
+                missing.append(MissingOriginal(wanted[item.uuid], why))
+                continue
+            kept = {key: value for key, value in parent.told[place].items() if key not in MARKS}
+            edited[place] = {**kept, "payload": original}
+        if missing and (strict or not edited):
+            raise SessionNotFound(lost(missing, len(chosen)), "Nothing was written.")
+        back = sum(
+            of_items.size(told["payload"]) - of_items.size(parent.items[at].payload) for at, told in edited.items()
+        )
+        before = parent.context
+        after = before._replace(tokens=before.tokens + round(back / CHARACTERS_PER_TOKEN))
+        head = child.head(ChildSize(after.tokens, CHARACTERS_PER_TOKEN))
+        return UntrimPlan(
+            draft=child,
+            body=parent.child_body(child, head, edited),
+            sizes=Sizes(before.tokens, after.tokens),
+            remarks=tuple(sentences(missing)),
+            restored=tuple(edited),
+            missing=tuple(missing),
+            trimmed=len(trimmed),
+            after=after,
+            characters=back,
+        )
+
+    def _meta(self, child: Draft) -> Record:
+        """What the first line says beside what is the child's own: as its parent's, else as the settings have it."""
+        foreign = child.parent_agent != NAME
+        return _told_meta(child, self._home) if foreign else read_meta(child.parent.path).payload
+
+    def _read(self, session: SessionFile) -> CodexThread:
+        return read(session, Rollouts(self._home).path_of)
+
+    def _readable(self, session: SessionFile) -> str:
+        return agent_of(session, self._where).readable(session).path
+
+
+def _fork_plan(parent: CodexThread, child: Draft, cut: Cut | None) -> ForkPlan:
+    """The child of a parent, of what stands before the ``cut``. NothingToFork where that is nothing."""
+    count = len(parent.items) if cut is None else _count(parent, [node.uuid for node in cut.nodes])
+    if cut is not None and not count:
+        raise UsageError(f"{cut.asked.capitalize()} lies before a compaction", "Codex can be cut behind that alone.")
+    if not any(of_items.kind(item.payload) == of_items.MESSAGE for item in parent.items[:count]):
+        raise NothingToFork("There is nothing to fork: nothing was said up to there that a client would send")
+    gone = sum(of_items.size(item.payload) for item in parent.items[count:])
+    after = max(0, parent.context.tokens - round(gone / CHARACTERS_PER_TOKEN))
+    head = child.head(ChildSize(after, CHARACTERS_PER_TOKEN))
+    # After a cut the client tells its surroundings anew.
+    told = told_body(child, head, parent.meta, parent.told[:count], () if gone else parent.surroundings)
+    sizes = Sizes(parent.context.tokens, after)
+    return ForkPlan(draft=child, body=told, sizes=sizes, remarks=cut.remarks if cut else (), cut=cut)
+
+
+def _count(parent: CodexThread, kept: Sequence[str]) -> int:
+    """How many items there are up to the last of the ``kept`` ones."""
+    wanted = set(kept)
+    return max((place for place, item in enumerate(parent.items, 1) if item.uuid in wanted), default=0)
+
+
+def _told_meta(child: Draft, home: str) -> Record:
+    """What a first line says of a session that no client wrote."""
+    git = {"git": {"branch": child.setting.branch}} if child.setting.branch else {}
+    return {
+        "cwd": child.setting.cwd,
+        "originator": ORIGINATOR,
+        "cli_version": VERSION,
+        "model_provider": _provider(home),
+        **git,
+    }
+
+
+def _provider(home: str) -> str:
+    """The provider of the user's settings: a session can't be resumed with another one."""
+    try:
+        with open(os.path.join(home, "config.toml"), "rb") as stream:
+            text = stream.read(MAX_CONFIG).decode("utf-8", "replace")
+    except OSError:
+        return PROVIDER
+    top = re.split(r"^\s*\[", text, maxsplit=1, flags=re.MULTILINE)[0]
+    found = _PROVIDER.search(top)
+    return found[1] if found else PROVIDER
+
+
+def _originals(rollouts: Rollouts, origins: Iterable[Origin]) -> dict[tuple[str, str], Record]:
+    """The items that origins name, by thread and id, read from the threads that hold them, each thread once."""
+    wanted: defaultdict[str, set[str]] = defaultdict(set)
+    for origin in origins:
+        wanted[origin.session_id].add(origin.uuid)
+    found: dict[tuple[str, str], Record] = {}
+    for session_id, uuids in wanted.items():
+        newest, history = rollouts.threads.get(session_id), History()
+        with contextlib.suppress(SessionNotFound, NotATranscript):
+            for line in chain_lines(newest.path, rollouts.path_of) if newest else ():
+                history.take(line)
+                for item in history.items if line.kind == COMPACTED else history.items[-1:]:
+                    if item.uuid in uuids:
+                        found.setdefault((session_id, item.uuid), item.payload)
+    return found
+
+
+def _identity(item: Record) -> tuple[str, object, str]:
+    """What a trim leaves of an item."""
+    return of_items.kind(item), item.get("role"), of_items.call_id(item)

@@ -1,1 +1,0 @@
-"""What the option of this part does."""

@@ -1,1 +1,0 @@
-"""Children of Codex sessions."""
