@@ -171,7 +171,7 @@ def test_a_trim_an_untrim_and_the_reading_ones(modern: Tui, plugin: Path, parent
     modern.key("1")
     modern.wait_gone("1. Open the trimmed copy")
     trimmed = child_of(modern.home, parent)
-    assert wait_until(lambda: opened(modern.home) == trimmed)
+    assert wait_until(lambda: opened(modern) == trimmed)
     modern.wait_idle()
     assert not modern.api.requests
     modern.submit("now go on BETA")
@@ -183,7 +183,7 @@ def test_a_trim_an_untrim_and_the_reading_ones(modern: Tui, plugin: Path, parent
     modern.wait_idle()
     modern.submit("/untrim")
     whole = child_of(modern.home, trimmed)
-    assert wait_until(lambda: opened(modern.home) == whole)
+    assert wait_until(lambda: opened(modern) == whole)
     modern.wait_idle()
     modern.submit("now go on GAMMA")
     modern.wait_for("Mock reply 2")
