@@ -386,12 +386,13 @@ def test_the_clients_own_tests_of_it(client: ClientVersion, home: ClientHome, pl
 
 
 def test_what_it_hears_and_asks_for(client: ClientVersion, home: ClientHome, plugin: Path) -> None:
-    """As the client reads it, strictly: nothing beside the pinned hooks and calls, no network, no file, no prompt."""
+    """Valid by the directory's rules, and nothing beside the pinned hooks and calls: no network, no file, no prompt."""
     done = subprocess.run(
-        [*client.command, "plugin", "validate", "--strict", str(plugin)],
+        [*client.command, "plugin", "validate", "--strict", "--profile", "directory", str(plugin)],
         env=home.env(), capture_output=True, encoding="utf-8", check=False, timeout=60,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
+    assert "Validation passed" in done.stdout
     (hooks,) = re.findall(r"register\.mjs hooks: (.*)", done.stdout)
     calls = ", ".join(re.findall(r"register\.mjs calls: (.*)", done.stdout))
     assert hooks.split(", ") == HEARD

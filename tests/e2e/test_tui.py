@@ -17,7 +17,7 @@ from tests.e2e.harness.client import ClientHome, ClientVersion, TmuxTui, Tui, fi
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.xvfb import XServer
-from tests.e2e.plugin import ENGINE, LINEAGE, children, spoken, without_module
+from tests.e2e.plugin import ENGINE, LINEAGE, children, data_of, spoken, without_module
 
 
 def begin(tui: Tui | TmuxTui, plugin: Path, env: dict[str, str]) -> Path:
@@ -151,13 +151,17 @@ def test_osc_52_reaches_the_terminal_and_clear_is_a_link(tui: Tui, plugin: Path)
     assert '"kind":"clear"' in rows[0]
 
 
-@pytest.mark.parametrize("way", ["auto", "osc52"])
-def test_tmux_gets_the_id(tmux_tui: TmuxTui, plugin: Path, way: str) -> None:
+def test_tmux_gets_the_id(tmux_tui: TmuxTui, plugin: Path) -> None:
     """Inside tmux its buffer holds the id, by tmux itself and by OSC 52 through it."""
-    parent = begin(tmux_tui, plugin, {"RESUME_HOOKS_CLIPBOARD": way})
-    tmux_tui.submit(">resume")
-    tmux_tui.wait_for(r"copied \(|sent by ")
+    parent = begin(tmux_tui, plugin, {})
+    tmux_tui.submit("/resume-hooks:session")
+    tmux_tui.wait_for(r"copied \(in tmux")
     assert tmux_tui.buffer() == parent.stem
+    tmux_tui.delete_buffer()
+    data_of(tmux_tui.home, "config", "clipboard", "osc52")
+    tmux_tui.submit("/resume-hooks:session")
+    tmux_tui.wait_for("sent by OSC 52")
+    assert wait_until(lambda: tmux_tui.buffer() == parent.stem)
 
 
 def test_the_child_looks_right_on_every_client(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
