@@ -23,7 +23,7 @@ from tests.e2e.harness.client import (
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.xvfb import XServer
 from tests.e2e.plugin import PARENT, SOURCE, plugin_at
-from tests.needs import corpus, need
+from tests.needs import REPO, corpus, need
 
 CONFORMANCE = frozenset(
     {
@@ -42,7 +42,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     lane = 0
     for item in items:
-        if "e2e" in item.path.parts:
+        if "e2e" in item.path.relative_to(REPO).parts:
             item.add_marker(pytest.mark.e2e)
             if not item.get_closest_marker("xdist_group"):
                 lane = (lane + 1) % (os.cpu_count() or 1)

@@ -12,7 +12,7 @@ from typing import Any
 
 from resume_hooks.system.plugin_files import assemble
 from tests.e2e.harness.asked import Request
-from tests.e2e.harness.client import ClientHome
+from tests.e2e.harness.client import ClientHome, Terminal
 from tests.e2e.harness.processes import wait_until
 from tests.needs import REPO
 
@@ -74,10 +74,10 @@ def child_of(home: ClientHome, parent: Path) -> Path:
     return child
 
 
-def opened(home: ClientHome) -> Path:
-    """The session that is open in the one client of a home, as the client itself says."""
-    (entry,) = (home.config / "sessions").glob("*.json")
-    return home.project_folder / f"{json.loads(entry.read_text())['sessionId']}.jsonl"
+def opened(tui: Terminal) -> Path:
+    """The session that is open in a client, as the client itself says."""
+    entry = tui.home.config / "sessions" / f"{tui.pid}.json"
+    return tui.home.project_folder / f"{json.loads(entry.read_text())['sessionId']}.jsonl"
 
 
 def once_gone(*paths: Path) -> Callable[[Request], None]:

@@ -114,8 +114,10 @@ def test_a_failing_engine_leaves_it_to_the_client(
 
 @pytest.mark.parametrize(
     ("env", "used"),
-    [({"RESUME_HOOKS_NOTICE_PERCENT": "5"}, FULL), ({"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "150000"}, Usage(106_000))],
-    ids=["of the model's window", "of the user's own"],
+    [
+        pytest.param({"RESUME_HOOKS_NOTICE_PERCENT": "5"}, FULL, id="of the model's window", marks=pytest.mark.wide),
+        pytest.param({"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "150000"}, Usage(106_000), id="of the user's own"),
+    ],
 )
 def test_it_asks_once_what_shall_happen(
     tui: Tui, plugin: Path, parent: Path, tmp_path: Path, env: dict[str, str], used: Usage

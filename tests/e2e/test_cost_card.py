@@ -56,37 +56,6 @@ def test_one_line_says_once_that_it_fills_up(
     assert SAID not in json.dumps(api.requests)
 
 
-def test_the_card_says_what_to_do(tui: Tui, plugin: Path) -> None:
-    """In one line; ``--table`` has a line a way, warm, after an answer that came out of the cache."""
-    tui.api.usage = ABOVE
-    env = ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none", "RESUME_HOOKS_COMPACTION": "client"}
-    tui.start(OF_200K, plugin_dir=plugin, extra_env=env)
-    turns(tui, 1, 2)
-    tui.api.clear()
-    tui.submit("/resume-hooks:resume")
-    tui.wait_for(r"90 % of 180,000\. /resume-hooks:handoff leaves [\d,]+ tokens;\s+/resume-hooks:handoff fits best")
-    tui.wait_for("Table: /resume-hooks:resume --table")
-    tui.wait_idle()
-    tui.submit("/resume-hooks:resume --table")
-    tui.wait_for(r"go on +162,005 +15$")
-    tui.wait_for("cache: .* left")
-    tui.wait_for("Best: /resume-hooks:handoff")
-    for name in ("trim", "handoff", "rollover", "compact"):
-        tui.wait_for(rf"{name} +[\d,]+ +[\d,]+ +(after [\d,]+ turn|never)")
-    assert not tui.api.main_requests()
-
-
-def test_a_resume_says_what_a_cold_cache_costs(tui: Tui, plugin: Path) -> None:
-    """As the client itself counts it, of a large session that it has not touched for long; no model reads it."""
-    records = conversation(1, session_id=SESSION)
-    records[-1]["message"]["usage"] = BELOW.as_dict()
-    tui.home.install_session(session_bytes(records), SESSION, set_cwd=True)
-    tui.start(plugin_dir=plugin, extra_env=ENGINE, resume=SESSION)
-    tui.wait_for(r"no cache holds this session any\s+more: the next prompt sends all 130,0\d\d\s+tokens anew")
-    turns(tui, 1)
-    assert "no cache holds" not in json.dumps(tui.api.requests)
-
-
 @pytest.mark.wide
 def test_print_mode_is_not_told(client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path) -> None:
     """Nobody is there to go on elsewhere; the line is kept for whoever resumes the session."""

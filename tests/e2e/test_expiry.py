@@ -126,33 +126,15 @@ def test_what_the_cleanup_takes_is_kept(client: ClientVersion, home: ClientHome,
     assert WORD in spoken(api.main_requests()[-1])
 
 
-def test_a_start_asks_whether_copies_are_kept(tui: Tui, plugin: Path) -> None:
-    """Before the first of what goes within seven days; a yes copies it at once, and the next start is silent."""
+def test_a_start_asks_whether_copies_are_kept(tui: Tui, plugin: Path, tmp_path: Path) -> None:
+    """Before the first of what goes within seven days; a yes copies it at once, and the next start is silent.
+
+    Who types before it can be shown is left alone; the next start asks.
+    """
     home, where = tui.home, tui.home.where
     soon = Path(write_session(home.project_folder, session_id(3), conversation(2, session_id=session_id(3))))
     age(SOON, soon)
-    tui.start(plugin_dir=plugin, extra_env=ENGINE)
-    tui.wait_for("Shall resume-hooks archive them")
-    assert wait_until(Path(held_links.folder(where), soon.parent.name, soon.name).exists)
-    assert not archived_ids(where)
-    tui.wait_idle()
-    tui.key("1")
-    tui.wait_for("archived 1 that go soon")
-    assert archived_ids(where) == [soon.stem]
-    assert not tui.api.main_requests()
-    tui.close()
-    with Tui(tui.version, home, tui.api) as other:
-        other.start(plugin_dir=plugin, extra_env=ENGINE)
-        other.wait_idle()
-        assert "resume-hooks:" not in other.text()
-        assert "Shall resume-hooks" not in other.text()
-
-
-def test_its_question_lies_over_no_answer(tui: Tui, plugin: Path, tmp_path: Path) -> None:
-    """Who types before it can be shown is left alone; the next start asks."""
-    soon = Path(write_session(tui.home.project_folder, session_id(3), conversation(2, session_id=session_id(3))))
-    age(SOON, soon)
-    note = Path(tui.home.where.state, permission.ASKED)
+    note = Path(where.state, permission.ASKED)
     tui.start(plugin_dir=plugin, extra_env=ENGINE | engine(tmp_path, f"time.sleep(3); {AS_ALWAYS}"))
     tui.submit("/sessions --json")
     tui.type("a draft of mine")
@@ -162,9 +144,19 @@ def test_its_question_lies_over_no_answer(tui: Tui, plugin: Path, tmp_path: Path
     assert "Shall resume-hooks" not in tui.text()
     assert tui.input_text() == "a draft of mine"
     tui.close()
-    with Tui(tui.version, tui.home, tui.api) as other:
-        other.start(plugin_dir=plugin, extra_env=ENGINE)
-        other.wait_for("Shall resume-hooks archive them")
+    tui.start(plugin_dir=plugin, extra_env=ENGINE)
+    tui.wait_for("Shall resume-hooks archive them")
+    assert wait_until(Path(held_links.folder(where), soon.parent.name, soon.name).exists)
+    assert not archived_ids(where)
+    tui.wait_idle()
+    tui.key("1")
+    tui.wait_for("archived 1 that go soon")
+    assert archived_ids(where) == [soon.stem]
+    tui.close()
+    tui.start(plugin_dir=plugin, extra_env=ENGINE)
+    assert "resume-hooks:" not in tui.text()
+    assert "Shall resume-hooks" not in tui.text()
+    assert not tui.api.main_requests()
 
 
 def test_a_start_says_once_what_it_kept(tui: Tui, plugin: Path) -> None:

@@ -14,18 +14,19 @@ from tests.e2e.harness.client import Tui
 from tests.e2e.harness.mock_api import Request, Usage
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.replies import Refusal, Reply
-from tests.e2e.plugin import LINEAGE, child_of, children, spoken
+from tests.e2e.plugin import LINEAGE, child_of, children, data_of, opened, spoken
 from tests.e2e.test_context_rollover import SUMMARY, is_headless, on_path, summarising
 from tests.needs import one_in
 
 ANSWER = json.dumps(SUMMARY)
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+WARM = Usage(11, 7, 41_000, 1_300)
 CALL = {"name": "Bash", "input": {"command": "touch ran"}}
 
 
 def begin(tui: Tui, plugin: Path, folder: Path, **env: str) -> Path:
     """A session of one turn, its cache warm by what the API counted."""
-    tui.api.usage = Usage(11, 7, 41_000, 1_300)
+    tui.api.usage = WARM
     tui.start(
         plugin_dir=plugin, extra_env=on_path(tui.version, folder / "bin") | {"RESUME_HOOKS_CLIPBOARD": "none"} | env
     )
@@ -109,69 +110,86 @@ def test_the_last_request_goes_again(modern: Tui, plugin: Path, tmp_path: Path, 
         assert part in told
 
 
+def rolled_over(tui: Tui, parent: Path) -> Path:
+    """The child that a rollover made and opened."""
+    child = child_of(tui.home, parent)
+    assert wait_until(lambda: opened(tui) == child)
+    tui.wait_idle()
+    return child
+
+
+def turn(tui: Tui, usage: Usage = WARM) -> None:
+    """A prompt and its answer, of which the API counts so many tokens."""
+    tui.api.usage = usage
+    tui.api.clear()
+    tui.submit("once more")
+    assert wait_until(lambda: bool(tui.api.main_requests()))
+    tui.wait_idle()
+    tui.api.clear()
+
+
 @pytest.mark.parametrize(
-    ("replies", "shown"),
+    "rounds",
     [
-        ([Refusal(400, "prompt is too long")] * 4, r"api-error\s+400\s+invalid_request"),
-        ([CALL, CALL], r"empty-reply"),
-        pytest.param([{"thinking": "hm", "signature": "s"}], r"empty-reply", marks=pytest.mark.wide),
-        pytest.param(["I would rather say it in prose."], r"in\s+prose", marks=pytest.mark.wide),
+        {r"api-error\s+400\s+invalid_request": [Refusal(400, "prompt is too long")] * 4, "empty-reply": [CALL, CALL]},
+        pytest.param({"empty-reply": [{"thinking": "hm", "signature": "s"}]}, marks=pytest.mark.wide),
+        pytest.param({r"in\s+prose": ["I would rather say it in prose."]}, marks=pytest.mark.wide),
     ],
-    ids=["refused", "a-tool-call", "empty", "prose"],
+    ids=["refused, then a tool-call", "empty", "prose"],
 )
 def test_without_an_answer_the_headless_model_is_asked(
-    tui: Tui, plugin: Path, tmp_path: Path, replies: list[Reply], shown: str
+    tui: Tui, plugin: Path, tmp_path: Path, rounds: dict[str, list[Reply]]
 ) -> None:
-    """For the same child, and why is told; no tool runs."""
-    parent = begin(tui, plugin, tmp_path)
-    tui.api.script = saying(*replies)
-    tui.submit("/rollover")
-    tui.wait_for(shown)
-    tui.wait_for("Rolled over from")
-    child = child_of(tui.home, parent)
-    assert b"summary by claude-haiku" in child.read_bytes()
+    """For the same child, and why is told; no tool runs.
+
+    A session that was resumed has nothing to send again: its cache may be warm, but the client keeps no request of it.
+    """
+    session = begin(tui, plugin, tmp_path)
+    for shown, replies in rounds.items():
+        tui.api.script = saying(*replies)
+        tui.submit("/rollover")
+        tui.wait_for(shown)
+        session = rolled_over(tui, session)
+        assert b"summary by claude-haiku" in session.read_bytes()
+        turn(tui)
     assert not (tui.home.cwd / "ran").exists()
-
-
-def test_a_session_that_was_resumed_has_nothing_to_send_again(tui: Tui, plugin: Path, tmp_path: Path) -> None:
-    """Its cache may be warm; the client keeps no request of it."""
-    parent = begin(tui, plugin, tmp_path)
     tui.close()
-    tui.api.clear()
-    tui.api.script = summarising
-    tui.start(resume=parent.stem, plugin_dir=plugin, extra_env=on_path(tui.version, tmp_path / "again"))
+    tui.start(resume=session.stem, plugin_dir=plugin, extra_env=on_path(tui.version, tmp_path / "again"))
     tui.submit("/rollover")
     tui.wait_for("gave no answer: nothing was sent")
-    tui.wait_for("Rolled over from")
+    child = rolled_over(tui, session)
     assert all(map(is_headless, tui.api.main_requests()))
-    assert b"summary by claude-haiku" in child_of(tui.home, parent).read_bytes()
+    assert b"summary by claude-haiku" in child.read_bytes()
 
 
-@pytest.mark.parametrize("why", ["named", "switched", "cold"])
-def test_another_model_is_asked_where_it_costs_less(tui: Tui, plugin: Path, tmp_path: Path, why: str) -> None:
-    """One that the user named, or where the session's model has no cache: chosen since, or none is kept."""
-    begin(tui, plugin, tmp_path, **({"RESUME_HOOKS_SUMMARY_MODEL": "haiku"} if why == "named" else {}))
-    if why == "switched":
-        tui.submit("/model sonnet")
-        tui.wait_for("Switch model")
-        tui.key("Enter")
-        tui.wait_for("Set model to")
-        tui.wait_idle()
-    if why == "cold":
-        tui.api.usage = Usage()
-        tui.submit("once more")
-        tui.wait_for("Mock reply 2")
-        tui.wait_idle()
-    tui.api.clear()
-    tui.api.script = saying()
-    tui.submit("/rollover")
-    tui.wait_for("Rolled over from")
-    assert tui.api.main_requests()
-    assert all(map(is_headless, tui.api.main_requests()))
+def test_another_model_is_asked_where_it_costs_less(tui: Tui, plugin: Path, tmp_path: Path) -> None:
+    """Where the session's model has no cache, chosen since or none is kept; and one that the user named."""
+    session = begin(tui, plugin, tmp_path)
+    for why in ("switched", "cold", "named"):
+        if why == "switched":
+            tui.submit("/model sonnet")
+            tui.wait_for("Switch model")
+            tui.key("Enter")
+            tui.wait_for("Set model to")
+            tui.wait_idle()
+        elif why == "cold":
+            turn(tui, Usage())
+        else:
+            turn(tui)
+            data_of(tui.home, "config", "summary_model", "haiku")
+        tui.api.clear()
+        tui.api.script = saying()
+        tui.submit("/rollover")
+        session = rolled_over(tui, session)
+        assert tui.api.main_requests(), why
+        assert all(map(is_headless, tui.api.main_requests())), why
 
 
 def test_esc_leaves_the_digest_and_the_same_asks_anew(tui: Tui, plugin: Path, tmp_path: Path) -> None:
-    """For the child that is there; what came too late is in none."""
+    """For the child that is there; what came too late is in none.
+
+    What comes back is bounded and holds no secret, however long a model talks, and whatever it quotes.
+    """
     parent = begin(tui, plugin, tmp_path)
     tui.api.script = saying([120.0, ANSWER.replace("BETA", "LATE")])
     tui.submit("/rollover")
@@ -183,23 +201,13 @@ def test_esc_leaves_the_digest_and_the_same_asks_anew(tui: Tui, plugin: Path, tm
     tui.wait_for(rf"No summary\. The session with the digest alone is there:\s+/resume\s+{child.stem}")
     tui.api.release()
     tui.wait_idle()
-    tui.api.script = saying(ANSWER)
-    tui.submit("/rollover")
-    tui.wait_for("Rolled over from")
-    assert children(tui.home, parent) == [child]
-    assert b"goal: Teach the parser BETA." in child.read_bytes()
-    assert b"LATE" not in child.read_bytes()
-
-
-def test_what_comes_back_is_bounded_and_holds_no_secret(tui: Tui, plugin: Path, tmp_path: Path) -> None:
-    """However long a model talks, and whatever it quotes."""
-    parent = begin(tui, plugin, tmp_path)
-    huge = {"goal": f"Use {SECRET} there.", "state": "x" * 5_000_000, "next": [{"text": "y" * 9_000}] * 300}
+    huge = {"goal": f"Teach {SECRET} BETA.", "state": "x" * 5_000_000, "next": [{"text": "y" * 9_000}] * 300}
     tui.api.script = saying(json.dumps(huge))
     tui.submit("/rollover")
-    tui.wait_for("Rolled over from")
-    child = child_of(tui.home, parent)
-    assert wait_until(lambda: b"summary by" in child.read_bytes())
-    assert len(child.read_bytes()) < 40_000
-    assert SECRET not in child.read_text()
-    assert "secret removed" in child.read_text()
+    assert rolled_over(tui, parent) == child
+    made = child.read_text()
+    assert re.search("goal: Teach .*secret removed.* BETA.", made)
+    assert "summary by claude-" in made
+    assert "LATE" not in made
+    assert len(made) < 40_000
+    assert SECRET not in made

@@ -72,7 +72,11 @@ def engine(tmp_path: Path, module: str) -> dict[str, str]:
 
 
 def test_a_handoff_is_one_line(modern: Tui, plugin: Path, parent: Path) -> None:
-    """The child is on the screen, the next step in the box, unsent; the next request holds both."""
+    """The child is on the screen, the next step in the box, unsent; the next request holds both.
+
+    The prefixed command does it once: the classic hook is not asked. With ``--new-task`` the request has the files of
+    the work, and neither its goal nor its last words.
+    """
     before = parent.read_bytes()
     begin(modern, plugin)
     modern.submit("/handoff fix the flaky test")
@@ -91,69 +95,67 @@ def test_a_handoff_is_one_line(modern: Tui, plugin: Path, parent: Path) -> None:
     assert "fix the flaky test" in last_user_text(request)
     modern.wait_idle()
     assert "Mock reply 1" in child.read_text()
-
-
-def test_a_new_task_knows_what_the_old_one_knew(tui: Tui, plugin: Path, parent: Path) -> None:
-    """Its words wait in the box; the request has the files of the work, and neither its goal nor its last words."""
-    begin(tui, plugin)
-    tui.submit("/handoff --new-task")
-    tui.wait_for("--new-task names no task")
-    tui.submit("/handoff --new-task write the release notes")
-    tui.wait_for("New task: write the release notes")
-    tui.wait_idle()
-    assert tui.input_text() == "write the release notes"
-    tui.key("Enter")
-    tui.wait_for("Mock reply 1")
-    said = spoken(tui.api.main_requests()[0])
+    modern.submit("/resume-hooks:handoff fix it")
+    modern.wait_for("Next step: fix it")
+    modern.wait_idle()
+    child_of(modern.home, child)
+    assert modern.input_text() == "fix it"
+    assert not list((modern.home.config / "resume-hooks" / "pending").glob("handoff-*"))
+    modern.key("C-u")
+    modern.submit(f"/resume {PARENT}")
+    modern.wait_gone("Handed off from")
+    modern.wait_idle()
+    modern.submit("/handoff --new-task")
+    modern.wait_for("--new-task names no task")
+    modern.submit("/handoff --new-task write the release notes")
+    modern.wait_for("New task: write the release notes")
+    modern.wait_idle()
+    assert modern.input_text() == "write the release notes"
+    modern.key("Enter")
+    modern.wait_for("Mock reply 2")
+    said = spoken(modern.api.main_requests()[-1])
     assert NEW_TASK in said
     assert "files changed" in said
     assert "goal, in the user's words" not in said
     assert "the assistant's last words" not in said
-    child_of(tui.home, parent)
+    assert len(children(modern.home, parent)) == 2
 
 
-def test_the_prefixed_command_does_it_once(modern: Tui, plugin: Path, parent: Path) -> None:
-    """The module answers it, and the classic hook is not asked."""
-    begin(modern, plugin)
-    modern.submit("/resume-hooks:handoff fix it")
-    modern.wait_for("Handed off from")
-    modern.wait_idle()
-    assert len(children(modern.home, parent)) == 1
-    assert modern.input_text() == "fix it"
-    assert not list((modern.home.config / "resume-hooks" / "pending").glob("handoff-*"))
+def test_a_handoff_keeps_a_draft_and_waits_for_an_answer(tui: Tui, plugin: Path, parent: Path, tmp_path: Path) -> None:
+    """What was typed meanwhile stands in the box again, behind the next step.
 
-
-def test_what_was_typed_meanwhile_is_kept(tui: Tui, plugin: Path, parent: Path, tmp_path: Path) -> None:
-    """A draft stands in the box again, behind the next step."""
+    Typed while the model works it runs at the turn's end: nothing is cut off, and the answer is in the digest.
+    """
     begin(tui, plugin, engine(tmp_path, f"time.sleep(2); {AS_ALWAYS}"))
     tui.submit("/handoff step one")
     tui.type("a draft of mine")
     tui.wait_for("Handed off from")
     tui.wait_idle()
     assert tui.input_text().split() == ["step", "one", "a", "draft", "of", "mine"]
-    assert len(children(tui.home, parent)) == 1
     assert not tui.api.requests
-
-
-def test_a_handoff_waits_for_the_answer(tui: Tui, plugin: Path, parent: Path) -> None:
-    """Typed while the model works it runs at the turn's end: nothing is cut off, and the answer is in the digest."""
-    begin(tui, plugin)
+    child = child_of(tui.home, parent)
     tui.api.script = [(120.0, "Slow reply done.")]
-    tui.submit("take your time")
-    tui.wait_for(r"esc to interrupt|…")
+    tui.key("Enter")
+    tui.wait_for("esc to interrupt|…")
     tui.submit("/handoff go on")
     tui.api.release()
-    tui.wait_for("Handed off from")
+    tui.wait_for("Next step: go on")
     tui.wait_idle()
-    child = child_of(tui.home, parent)
-    assert "Slow reply done." in parent.read_text()
     assert "Slow reply done." in child.read_text()
+    assert "Slow reply done." in child_of(tui.home, child).read_text()
     assert len(tui.api.main_requests()) == 1
 
 
-def test_both_answers_to_a_trim(modern: Tui, plugin: Path, parent: Path) -> None:
-    """Not now leaves everything as it is; the first answer makes the copy and opens it."""
+def test_a_trim_an_untrim_and_the_reading_ones(modern: Tui, plugin: Path, parent: Path) -> None:
+    """Texts are shown at once, and never reach the model; not now leaves everything as it is.
+
+    The first answer makes the copy and opens it, and so does an untrim of that.
+    """
     begin(modern, plugin)
+    for typed, shown in {"/lineage": "oldest first", "/untrim": "Nothing in this session is trimmed"}.items():
+        modern.submit(typed)
+        modern.wait_for(shown)
+        modern.wait_idle()
     for key in ("Escape", "3"):
         modern.submit("/trim")
         modern.wait_for("1. Open the trimmed copy")
@@ -168,30 +170,51 @@ def test_both_answers_to_a_trim(modern: Tui, plugin: Path, parent: Path) -> None
     modern.wait_idle()
     modern.key("1")
     modern.wait_gone("1. Open the trimmed copy")
-    modern.wait_idle()
-    child = child_of(modern.home, parent)
+    trimmed = child_of(modern.home, parent)
+    assert wait_until(lambda: opened(modern) == trimmed)
     modern.wait_idle()
     assert not modern.api.requests
     modern.submit("now go on BETA")
     modern.wait_for("Mock reply 1")
     said = spoken(modern.api.main_requests()[-1])
     assert "now go on BETA" in said
-    assert "the question is forgotten" not in said
-    assert_trimmed(said, parent, child)
+    assert not [shown for shown in ("the question is forgotten", "lineage, oldest first") if shown in said]
+    assert_trimmed(said, parent, trimmed)
+    modern.wait_idle()
+    modern.submit("/untrim")
+    whole = child_of(modern.home, trimmed)
+    assert wait_until(lambda: opened(modern) == whole)
+    modern.wait_idle()
+    modern.submit("now go on GAMMA")
+    modern.wait_for("Mock reply 2")
+    said = spoken(modern.api.main_requests()[-1])
+    assert "now go on BETA" in said
+    assert "suppressed" not in said
+    assert wait_until(lambda: "now go on GAMMA" in whole.read_text())
 
 
-def test_a_rollover_waits_for_its_summary(tui: Tui, plugin: Path, parent: Path) -> None:
-    """A line says what is waited for; then the child is there with the summary, asked for once.
+def test_esc_ends_a_rollover_which_can_be_asked_for_again(tui: Tui, plugin: Path, parent: Path) -> None:
+    """Nothing is opened, nobody goes on asking; the same command asks anew: a line says what is waited for.
 
-    No client is on PATH: the one that runs us is started.
+    Then the same child is there with the summary. No client is on PATH: the one that runs us is started.
     """
     begin(tui, plugin, {"PATH": "/usr/bin:/bin"})
+    tui.api.script = [Refusal(400, "no")] * 3
+    tui.submit("/rollover focus on BETA")
+    tui.wait_for("asking a model for the summary")
+    assert wait_until(lambda: bool(tui.api.requests))
+    tui.key("Escape")
+    tui.wait_gone("asking a model for the summary")
+    child = child_of(tui.home, parent)
+    tui.wait_for(rf"No summary\. The session with the digest alone is there:\s+/resume\s+{child.stem}")
+    tui.wait_idle()
     tui.api.script = slowly
     tui.submit("/rollover focus on BETA")
     tui.wait_for("asking a model for the summary")
     tui.wait_for("Rolled over from")
     tui.wait_gone("asking a model for the summary")
-    child = child_of(tui.home, parent)
+    assert children(tui.home, parent) == [child]
+    assert b"summary by" in child.read_bytes()
     assert all(is_headless(request) for request in tui.api.main_requests())
     tui.api.script = ()
     tui.submit("now go on GAMMA")
@@ -201,25 +224,6 @@ def test_a_rollover_waits_for_its_summary(tui: Tui, plugin: Path, parent: Path) 
         assert part in said
     tui.wait_idle()
     assert "now go on GAMMA" in child.read_text()
-
-
-def test_esc_ends_a_rollover_which_can_be_asked_for_again(tui: Tui, plugin: Path, parent: Path, tmp_path: Path) -> None:
-    """Nothing is opened, nobody goes on asking; the same command again asks anew, for the same child."""
-    begin(tui, plugin, on_path(tui.version, tmp_path / "bin"))
-    tui.api.script = [Refusal(400, "no")] * 3
-    tui.submit("/rollover")
-    tui.wait_for("asking a model for the summary")
-    assert wait_until(lambda: bool(tui.api.requests))
-    tui.key("Escape")
-    tui.wait_gone("asking a model for the summary")
-    first = child_of(tui.home, parent)
-    tui.wait_for(rf"No summary\. The session with the digest alone is there:\s+/resume\s+{first.stem}")
-    tui.wait_idle()
-    tui.api.script = summarising
-    tui.submit("/rollover")
-    tui.wait_for("Rolled over from")
-    assert children(tui.home, parent) == [first]
-    assert b"summary by" in first.read_bytes()
 
 
 @pytest.mark.wide
@@ -258,69 +262,46 @@ def test_a_mark_and_the_way_back(tui: Tui, plugin: Path, parent: Path) -> None:
     assert "now go on BETA" in child.read_text()
 
 
-def test_an_untrim_and_the_reading_ones(tui: Tui, plugin: Path, parent: Path) -> None:
-    """Each shows its text at once and nothing of it reaches the model; the untrimmed copy is opened."""
-    begin(tui, plugin)
-    for typed, shown in {"/lineage": "oldest first", "/untrim": "Nothing in this session is trimmed"}.items():
-        tui.submit(typed)
-        tui.wait_for(shown)
-        tui.wait_idle()
-    tui.submit("/trim")
-    tui.wait_for("1. Open the trimmed copy")
-    tui.wait_idle()
-    tui.key("1")
-    tui.wait_gone("1. Open the trimmed copy")
-    tui.wait_idle()
-    trimmed = child_of(tui.home, parent)
-    assert wait_until(lambda: opened(tui.home) == trimmed)
-    tui.wait_idle()
-    tui.submit("/untrim")
-    whole = child_of(tui.home, trimmed)
-    assert wait_until(lambda: opened(tui.home) == whole)
-    tui.wait_idle()
-    tui.submit("now go on BETA")
-    tui.wait_for("Mock reply 1")
-    said = spoken(tui.api.main_requests()[-1])
-    assert "lineage, oldest first" not in said
-    assert "suppressed" not in said
-    assert wait_until(lambda: "now go on BETA" in whole.read_text())
-
-
 @pytest.mark.parametrize(
-    ("broken", "shown"),
+    "failures",
     [
-        ("sys.exit('the engine is ill')", "the engine is ill"),
-        pytest.param("print('no json')", "JSON", marks=pytest.mark.wide),
-        pytest.param("time.sleep(60)", r"(?i)timed out|timeout|15,?000|15 ?s", marks=pytest.mark.wide),
-        (f'print(\'{{"open": "{NOBODY}", "by_hand": "{BY_HAND}", "fill": "x"}}\')', BY_HAND),
+        {
+            "sys.exit('the engine is ill')": "the engine is ill",
+            f'print(\'{{"open": "{NOBODY}", "by_hand": "{BY_HAND}", "fill": "x"}}\')': BY_HAND,
+        },
+        pytest.param({"print('no json')": "JSON"}, marks=pytest.mark.wide),
+        pytest.param({"time.sleep(60)": r"(?i)timed out|timeout|15,?000|15 ?s"}, marks=pytest.mark.wide),
     ],
-    ids=["fails", "talks", "hangs", "id-gone"],
+    ids=["fails, then an id that is gone", "talks", "hangs"],
 )
 def test_a_failure_is_told_and_the_session_goes_on(
-    tui: Tui, plugin: Path, parent: Path, tmp_path: Path, broken: str, shown: str
+    tui: Tui, plugin: Path, parent: Path, tmp_path: Path, failures: dict[str, str]
 ) -> None:
-    """One line, which the model never reads, and the next prompt is sent as ever."""
-    begin(tui, plugin, engine(tmp_path, broken))
-    tui.submit("/handoff go on")
-    tui.wait_for(shown)
-    tui.wait_idle()
-    assert children(tui.home, parent) == []
-    assert not tui.api.requests
-    tui.submit("still here GAMMA")
-    tui.wait_for("Mock reply 1")
-    said = spoken(tui.api.main_requests()[-1])
-    assert "still here GAMMA" in said
-    assert BY_HAND not in said
-    assert "the engine is ill" not in said
+    """One line, which the model never reads, and the next prompt is sent as ever.
 
-
-def test_a_prefixed_command_falls_back_to_its_card(tui: Tui, plugin: Path, parent: Path, tmp_path: Path) -> None:
-    """Where the module gets no answer, the classic hook gives the one that it gives in older clients."""
-    begin(tui, plugin, engine(tmp_path, "sys.exit(1)"))
+    To a prefixed command that the module gets no answer for, the classic hook gives the one of older clients.
+    """
+    does = tmp_path / "does.py"
+    begin(tui, plugin, engine(tmp_path, f"exec(open({str(does)!r}).read())"))
+    for number, (broken, shown) in enumerate(failures.items(), 1):
+        does.write_text(broken)
+        tui.submit("/handoff go on")
+        tui.wait_for(shown)
+        tui.wait_idle()
+        assert children(tui.home, parent) == []
+        assert len(tui.api.main_requests()) == number - 1
+        tui.submit(f"still here GAMMA {number}")
+        tui.wait_for(f"Mock reply {number}")
+        tui.wait_idle()
+        said = spoken(tui.api.main_requests()[-1])
+        assert f"still here GAMMA {number}" in said
+        assert BY_HAND not in said
+        assert "the engine is ill" not in said
+    does.write_text("sys.exit(1)")
     tui.submit("/resume-hooks:handoff go on")
     tui.wait_for("in Claude Code +/resume")
     assert len(children(tui.home, parent)) == 1
-    assert not tui.api.requests
+    assert len(tui.api.main_requests()) == len(failures)
 
 
 @pytest.mark.wide
@@ -405,12 +386,13 @@ def test_the_clients_own_tests_of_it(client: ClientVersion, home: ClientHome, pl
 
 
 def test_what_it_hears_and_asks_for(client: ClientVersion, home: ClientHome, plugin: Path) -> None:
-    """As the client reads it, strictly: nothing beside the pinned hooks and calls, no network, no file, no prompt."""
+    """Valid by the directory's rules, and nothing beside the pinned hooks and calls: no network, no file, no prompt."""
     done = subprocess.run(
-        [*client.command, "plugin", "validate", "--strict", str(plugin)],
+        [*client.command, "plugin", "validate", "--strict", "--profile", "directory", str(plugin)],
         env=home.env(), capture_output=True, encoding="utf-8", check=False, timeout=60,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
+    assert "Validation passed" in done.stdout
     (hooks,) = re.findall(r"register\.mjs hooks: (.*)", done.stdout)
     calls = ", ".join(re.findall(r"register\.mjs calls: (.*)", done.stdout))
     assert hooks.split(", ") == HEARD

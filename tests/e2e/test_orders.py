@@ -68,7 +68,7 @@ class Played:
     @property
     def session(self) -> Path:
         """The one that is open."""
-        return opened(self.home)
+        return opened(self.tui)
 
     def play(self, step: str) -> None:
         """Do a step, to its end."""

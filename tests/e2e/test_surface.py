@@ -150,20 +150,6 @@ def test_a_pane_lists_finds_opens_forks_and_hands_off(sized: Tui, plugin: Path, 
     assert "Mend the pool" in said
 
 
-@pytest.mark.parametrize(
-    "size", [pytest.param(SMALL, marks=pytest.mark.wide), BESIDE, pytest.param(LARGE, marks=pytest.mark.wide)]
-)
-def test_keys_are_whole(home: ClientHome, api: MockApi, plugin: Path, others: Path, size: tuple[int, int]) -> None:
-    """However narrow the pane: a line breaks between two of them."""
-    with Tui(find_client(NEWEST), home, api, columns=size[0], rows=size[1]) as tui:
-        begin(tui, plugin)
-        listed(tui, "/sessions", "docs", "Write the docs")
-        tui.key("Down")
-        tui.wait_for("u: never compacted")
-        for words in ("h: hand off", "f: fork", "a: all projects", "Enter opens · Esc closes"):
-            assert words in tui.text()
-
-
 SAID_LATE = (
     "raw = sys.stdin.buffer.read(); time.sleep(8 * (b'\"said\"' in raw)); "
     f"out, into = os.pipe(); os.write(into, raw); os.close(into); os.dup2(out, 0); {AS_ALWAYS}"
@@ -171,23 +157,37 @@ SAID_LATE = (
 """An engine that lists names at once, and looks long for what was said."""
 
 
-def test_a_pane_says_what_it_can_not_open(tui: Tui, plugin: Path, others: Path, tmp_path: Path) -> None:
-    """A session of another folder, with what opens it there; one that is gone since it was listed.
+@pytest.mark.parametrize(
+    "size", [pytest.param(SMALL, marks=pytest.mark.wide), BESIDE, pytest.param(LARGE, marks=pytest.mark.wide)]
+)
+def test_a_pane_names_its_keys_and_what_it_can_not_open(
+    home: ClientHome, api: MockApi, plugin: Path, others: Path, tmp_path: Path, size: tuple[int, int]
+) -> None:
+    """However narrow it is, a line breaks between two keys.
 
+    A session of another folder is named with what opens it there, and one that is gone since it was listed as such.
     Enter means the session that is marked when it is pressed, though what was said is still looked for.
     """
-    begin(tui, plugin, engine(tmp_path, SAID_LATE))
-    listed(tui, "/sessions --all", "far", "Far away")
-    tui.key("Enter")
-    tui.wait_for("at home in another folder")
-    tui.wait_for(rf"claude --resume\s+{session_id(3)[:8]}")
-    listed(tui, "/search", "docs", "Write the docs")
-    others.unlink()
-    tui.key("Enter")
-    tui.wait_for("no such session any more")
-    tui.key("Escape")
-    tui.wait_gone("Esc closes")
-    assert not tui.api.requests
+    with Tui(find_client(NEWEST), home, api, columns=size[0], rows=size[1]) as tui:
+        begin(tui, plugin, engine(tmp_path, SAID_LATE))
+        listed(tui, "/sessions", "docs", "Write the docs")
+        tui.key("Down")
+        tui.wait_for("u: never compacted")
+        for words in ("h: hand off", "f: fork", "a: all projects", "Enter opens · Esc closes"):
+            assert words in tui.text()
+        tui.key("Escape")
+        tui.wait_gone("Esc closes")
+        listed(tui, "/sessions --all", "far", "Far away")
+        tui.key("Enter")
+        tui.wait_for("at home in another folder")
+        tui.wait_for(rf"claude\s+--resume\s+{session_id(3)[:8]}")
+        listed(tui, "/search", "docs", "Write the docs")
+        others.unlink()
+        tui.key("Enter")
+        tui.wait_for("no such session any more")
+        tui.key("Escape")
+        tui.wait_gone("Esc closes")
+        assert not tui.api.requests
 
 
 def children_of(tui: Tui, session: Path) -> list[Path]:
@@ -270,7 +270,10 @@ def ways(tui: Tui) -> set[str]:
 
 
 def test_a_card_shows_its_table_behind_a_key(sized: Tui, plugin: Path) -> None:
-    """The rows of ``--table``, all of them, and the way back; Esc closes it, and so does the end of a turn after it."""
+    """The rows of ``--table``, all of them, and the way back; Esc closes it, and so does the end of a turn after it.
+
+    The prefixed command says it in one line; its table has a line a way, warm, after an answer out of the cache.
+    """
     tui = sized
     tui.api.usage = ABOVE
     tui.start(OF_200K, plugin_dir=plugin, extra_env=QUIET | {"RESUME_HOOKS_COMPACTION": "client"})
@@ -295,8 +298,16 @@ def test_a_card_shows_its_table_behind_a_key(sized: Tui, plugin: Path) -> None:
     tui.wait_for("t: table")
     turns(tui, 3)
     tui.wait_gone("Esc closes")
-    tui.submit("/full --table")
-    tui.wait_for("Best: /handoff")
+    tui.submit("/resume-hooks:resume")
+    tui.wait_for(r"90 % of 180,000\. /resume-hooks:handoff leaves [\d,]+ tokens;\s+/resume-hooks:handoff fits best")
+    tui.wait_for("Table: /resume-hooks:resume --table")
+    tui.wait_idle()
+    tui.submit("/resume-hooks:resume --table")
+    tui.wait_for("Best: /resume-hooks:handoff")
+    tui.wait_for(r"go on +162,005 +15$")
+    tui.wait_for("cache: .* left")
+    for name in ("trim", "handoff", "rollover", "compact"):
+        tui.wait_for(rf"{name} +[\d,]+ +[\d,]+ +(after [\d,]+ turn|never)")
     assert len(shown) == 5
     assert {row.split()[0] for row in shown} == {row.split()[0] for row in ways(tui)}
     assert len(tui.api.main_requests()) == 3
@@ -352,7 +363,10 @@ def test_a_pane_whose_engine_is_ill_says_so_and_closes(
 
 
 def test_a_band_says_how_full_it_is(home: ClientHome, api: MockApi, plugin: Path) -> None:
-    """Not below the level; from the turn on that passes it, at once where a full session is opened; no Stop line."""
+    """Not below the level; from the turn on that passes it, at once where a full session is opened; no Stop line.
+
+    Opened long after its last turn, a session says first what a cold cache costs, as the client counts it.
+    """
     records = conversation(1, session_id=SESSION)
     records[-1]["message"]["usage"] = BELOW.as_dict()
     full = home.install_session(session_bytes(records), SESSION, set_cwd=True)
@@ -363,6 +377,10 @@ def test_a_band_says_how_full_it_is(home: ClientHome, api: MockApi, plugin: Path
             tui.wait_idle()
             if shown:
                 tui.wait_for("% of 180,000")
+            else:
+                tui.wait_for(
+                    r"no\s+cache\s+holds\s+this\s+session\s+any\s+more: the next prompt sends all 130,0\d\d\s+tokens"
+                )
             assert ("of 180,000" in tui.text()) is shown
             api.usage = ABOVE
             turns(tui, 2 * number - 1)
@@ -372,14 +390,15 @@ def test_a_band_says_how_full_it_is(home: ClientHome, api: MockApi, plugin: Path
             assert tui.text().count("of 180,000") == 1
             assert "Stop says" not in tui.text()
             if shown:
-                api.clear()
+                asked = len(api.requests)
                 tui.submit(f"/handoff {STEP}")
                 tui.wait_for("Handed off from")
                 tui.wait_gone("of 180,000")
                 tui.wait_idle()
-                assert not api.requests
+                assert len(api.requests) == asked
                 assert children(home, full)
-    assert "of 180,000" not in json.dumps(api.requests)
+    for words in ("of 180,000", "no cache holds"):
+        assert words not in json.dumps(api.requests)
 
 
 def offer_tool(tui: Tui) -> None:

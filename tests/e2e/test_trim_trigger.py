@@ -57,14 +57,16 @@ def test_print_mode_previews_and_makes_the_child(
 
 @pytest.mark.parametrize("sign", one_in(2, [">", "/resume-hooks:"]))
 def test_preview_yes_paste(tui: Tui, plugin: Path, parent: Path, xserver: XServer, sign: str) -> None:
-    """Typed into one client: the next request of that client is the child's. ``>`` needs Ctrl+C, once."""
+    """Typed into one client: the next request of that client is the child's. ``>`` needs Ctrl+C before the paste.
+
+    The blocked ``>trim`` is back in the box: ``>trim yes`` behind it counts, Enter on that makes nothing twice.
+    """
     tui.start(resume=PARENT, plugin_dir=without_module(plugin), extra_env=ENGINE | {"DISPLAY": xserver.display})
     tui.submit(f"{sign}trim")
     tui.wait_for(f"^ *To make it: {sign}trim yes")
     tui.wait_idle()
     assert children(tui.home, parent) == []
-    if sign == ">":
-        tui.empty_box()
+    assert bool(tui.input_text()) == (sign == ">")
     tui.submit(f"{sign}trim yes")
     tui.wait_for("tokens are placeholders")
     tui.wait_idle()
@@ -73,6 +75,10 @@ def test_preview_yes_paste(tui: Tui, plugin: Path, parent: Path, xserver: XServe
     assert command == f"/resume {child.stem}"
     assert not tui.api.main_requests()
     if sign == ">":
+        tui.key("Enter")
+        tui.wait_for("already trimmed")
+        assert children(tui.home, parent) == [child]
+        assert xserver.clipboard() == command
         tui.empty_box()
     size = child.stat().st_size
     tui.submit_paste(command)
@@ -84,22 +90,3 @@ def test_preview_yes_paste(tui: Tui, plugin: Path, parent: Path, xserver: XServe
     assert "now go on BETA" in said
     assert_trimmed(said, parent, child)
     assert child.stat().st_size > size, "the client writes on in the child"
-
-
-def test_yes_typed_over_what_came_back_and_a_stray_enter(
-    tui: Tui, plugin: Path, parent: Path, xserver: XServer
-) -> None:
-    """The blocked ``>trim`` is back in the box: ``>trim yes`` behind it counts, Enter on that makes nothing twice."""
-    tui.start(resume=PARENT, plugin_dir=plugin, extra_env=ENGINE | {"DISPLAY": xserver.display})
-    tui.submit(">trim")
-    tui.wait_for("^ *To make it: >trim yes")
-    tui.wait_idle()
-    assert "trim" in tui.input_text()
-    tui.submit(">trim yes")
-    tui.wait_for("^.*trimmed · the /resume line copied")
-    tui.wait_idle()
-    (child,) = children(tui.home, parent)
-    tui.key("Enter")
-    tui.wait_for("already trimmed")
-    assert children(tui.home, parent) == [child]
-    assert xserver.clipboard() == f"/resume {child.stem}"

@@ -12,12 +12,13 @@ from resume_hooks.derive.child.write import write
 from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.sessions import locate
+from resume_hooks.sessions.link_log import read_links
 from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
 from tests.e2e.harness.client import ClientHome, ClientVersion, TmuxTui, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.xvfb import XServer
-from tests.e2e.plugin import ENGINE, LINEAGE, children, spoken, without_module
+from tests.e2e.plugin import ENGINE, LINEAGE, children, data_of, spoken, without_module
 
 
 def begin(tui: Tui | TmuxTui, plugin: Path, env: dict[str, str]) -> Path:
@@ -53,6 +54,24 @@ def assert_opens_fresh(said: str, parent: Path, step: str) -> None:
     assert "No response requested" not in said
 
 
+def assert_linked_by_clear(tui: Tui, session: Path) -> None:
+    """``/clear`` starts a session that is linked to the one before, whose id reached the terminal by OSC 52."""
+    data_of(tui.home, "config", "clipboard", "osc52")
+    tui.wait_idle()
+    tui.submit(">session")
+    tui.wait_for(r"sent by OSC 52")
+    assert tui.clipboard_writes()[-1] == session.stem
+    tui.empty_box()
+    tui.submit("/clear")
+    tui.wait_gone("Mock reply 2")
+    tui.wait_idle()
+    tui.submit("after clear GAMMA")
+    tui.wait_for("Mock reply 3")
+    tui.wait_idle()
+    link = read_links(tui.home.where)[-1]
+    assert (link.kind, link.parent_id) == ("clear", session.stem)
+
+
 def test_resume_then_handoff_and_whatever_else_is_pressed(tui: Tui, plugin: Path, xserver: XServer) -> None:
     """``>resume`` shows the card and copies the id; ``>handoff fix the tests`` makes one child, whatever comes after.
 
@@ -85,6 +104,7 @@ def test_resume_then_handoff_and_whatever_else_is_pressed(tui: Tui, plugin: Path
     assert_opens_fresh(go_on(tui, command), parent, "fix the tests")
     assert parent.read_bytes().startswith(before)
     assert children(tui.home, parent) == [child]
+    assert_linked_by_clear(tui, child)
 
 
 @pytest.mark.wide
@@ -129,35 +149,17 @@ def test_a_trigger_typed_while_the_model_works_shows_its_last_line(tui: Tui, plu
     assert len(children(tui.home, parent)) == 1
 
 
-def test_osc_52_reaches_the_terminal_and_clear_is_a_link(tui: Tui, plugin: Path) -> None:
-    """With no display at all, the id reaches the user's terminal by OSC 52, and the card says so.
-
-    ``/clear`` ends one session and starts another in the same client: parent and child in links.jsonl.
-    """
-    parent = begin(tui, plugin, {"RESUME_HOOKS_CLIPBOARD": "osc52"})
-    tui.submit(">session")
-    tui.wait_for(r"sent to the clipboard")
-    assert tui.clipboard_writes()[-1] == parent.stem
-    tui.empty_box()
-    tui.submit("/clear")
-    tui.wait_gone("Mock reply 1")
-    tui.wait_idle()
-    tui.submit("after clear GAMMA")
-    tui.wait_for("Mock reply 2")
-    tui.wait_idle()
-    rows = (tui.home.config / "resume-hooks" / "links.jsonl").read_text().strip().split("\n")
-    assert len(rows) == 1
-    assert f'"parent_id":"{parent.stem}"' in rows[0]
-    assert '"kind":"clear"' in rows[0]
-
-
-@pytest.mark.parametrize("way", ["auto", "osc52"])
-def test_tmux_gets_the_id(tmux_tui: TmuxTui, plugin: Path, way: str) -> None:
+def test_tmux_gets_the_id(tmux_tui: TmuxTui, plugin: Path) -> None:
     """Inside tmux its buffer holds the id, by tmux itself and by OSC 52 through it."""
-    parent = begin(tmux_tui, plugin, {"RESUME_HOOKS_CLIPBOARD": way})
-    tmux_tui.submit(">resume")
-    tmux_tui.wait_for(r"copied \(|sent to ")
+    parent = begin(tmux_tui, plugin, {})
+    tmux_tui.submit("/resume-hooks:session")
+    tmux_tui.wait_for(r"copied \(in tmux")
     assert tmux_tui.buffer() == parent.stem
+    tmux_tui.delete_buffer()
+    data_of(tmux_tui.home, "config", "clipboard", "osc52")
+    tmux_tui.submit("/resume-hooks:session")
+    tmux_tui.wait_for("sent by OSC 52")
+    assert wait_until(lambda: tmux_tui.buffer() == parent.stem)
 
 
 def test_the_child_looks_right_on_every_client(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:

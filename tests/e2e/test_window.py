@@ -27,8 +27,8 @@ WITHOUT_BAND = (
     ("before", "used", "now", "room", "by_hook"),
     [
         pytest.param(LARGE, 300_000, SMALL, 180_000, False, id="smaller"),  # which takes no prompt
-        pytest.param(SMALL, 150_000, LARGE, 980_000, False, id="larger"),
-        pytest.param(LARGE, 150_000, SMALL, 180_000, True, id="smaller-by-the-hook"),
+        pytest.param(SMALL, 150_000, LARGE, 980_000, False, id="larger", marks=pytest.mark.wide),
+        pytest.param(LARGE, 150_000, SMALL, 180_000, True, id="smaller-by-the-hook", marks=pytest.mark.wide),
         pytest.param(SMALL, 150_000, LARGE, 980_000, True, id="larger-by-the-hook"),
     ],
 )

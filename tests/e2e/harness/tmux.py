@@ -76,6 +76,10 @@ class TmuxTui(Terminal):
             return ""
         return self._tmux("show-buffer")
 
+    def delete_buffer(self) -> None:
+        """Delete the newest paste buffer of tmux."""
+        self._tmux("delete-buffer")
+
     def tty(self) -> Path:
         """The terminal device that the client runs on."""
         return Path(self._tmux("display-message", "-p", "#{pane_tty}").strip())

@@ -128,7 +128,9 @@ def with_engine(client: CodexHome) -> CodexHome:
     return client
 
 
-@pytest.mark.parametrize(("home", "box"), [("codex", "danger-full-access"), ("on_disk", "read-only")])
+@pytest.mark.parametrize(
+    ("home", "box"), [("on_disk", "read-only"), pytest.param("codex", "danger-full-access", marks=pytest.mark.wide)]
+)
 def test_its_model_can_run_the_commands_that_it_reads(
     home: str, box: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

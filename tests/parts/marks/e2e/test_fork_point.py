@@ -6,9 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-from tests.e2e.harness.client import VERSIONS, ClientHome, Tui, find_client, run_print
+from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.replies import Reply
 from tests.e2e.plugin import child_of, children, spoken
@@ -31,10 +29,9 @@ def verb(home: ClientHome, name: str, of: Path) -> Path:
     return child
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_what_is_sent_of_a_fork_that_came_back(version: str, home: ClientHome, api: MockApi) -> None:
+def test_what_is_sent_of_a_fork_that_came_back(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
     """The parent's conversation, word for word; lineage and digest; the card. What the parent went on with is not."""
-    client = find_client(version)
+    client = every_client
     api.script = ["ALPHA noted"]
     assert run_print(client, home, api, "remember ALPHA").returncode == 0
     (begun,) = home.sessions()

@@ -12,13 +12,12 @@ import pytest
 
 from tests.e2e.harness.asked import Request, last_user_text
 from tests.e2e.harness.client import Tui
-from tests.e2e.harness.mock_api import Usage
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.plugin import ENGINE, SOURCE, child_of, children, spoken
 from tests.e2e.test_context_rollover import is_headless
-from tests.e2e.test_forked_rollover import CALL, asked_behind, saying
+from tests.e2e.test_forked_rollover import CALL, WARM, asked_behind, saying
 from tests.e2e.test_trim_trigger import outputs
-from tests.needs import corpus
+from tests.needs import corpus, one_in
 from tests.parts.smart_trim.models import SHOWN
 
 ASKING = r"asking this session's model \(42,300 tokens cached\)"
@@ -26,14 +25,18 @@ WISH = "keep what has an even number"
 
 
 def begin(tui: Tui, plugin: Path) -> Path:
-    """A real session, in which one more turn was answered, its cache warm by what the API counted."""
+    """Open a real session."""
     parent = tui.home.install_session(corpus() / SOURCE, str(uuid.uuid4()), set_cwd=True)
-    tui.api.usage = Usage(11, 7, 41_000, 1_300)
     tui.start(resume=parent.stem, plugin_dir=plugin, extra_env=ENGINE)
+    return parent
+
+
+def turn(tui: Tui) -> None:
+    """A turn that is answered; by what the API counts, the cache is warm."""
+    tui.api.usage = WARM
     tui.submit("remember the word ALPHA")
     tui.wait_for("Mock reply 1")
     tui.wait_idle()
-    return parent
 
 
 def choosing(request: Request) -> Any:
@@ -48,26 +51,40 @@ def has_asked(tui: Tui, count: int) -> bool:
     return wait_until(lambda: len(tui.api.main_requests()) == count)
 
 
-@pytest.mark.parametrize("size", [None, (80, 24)])
+@pytest.mark.parametrize("size", one_in(2, [(80, 24), None]))
 def test_what_it_chose_is_trimmed(modern: Tui, plugin: Path, size: tuple[int, int] | None) -> None:
-    """One request: the last one, its answer with the cache's mark, our prompt; on a yes a copy opens without it."""
+    """One request: the last one, its answer with the cache's mark, our prompt; on a yes a copy opens without it.
+
+    Words in place of an answer ask anew, after a question by rules as after one of its own.
+    """
     if size:
         modern.columns, modern.rows = size
     parent = begin(modern, plugin)
+    turn(modern)
     (last,) = modern.api.main_requests()
     before = parent.read_bytes()
     modern.api.script = choosing
-    modern.submit(f"/trim --smart {WISH}")
+    modern.submit("/trim")
+    for number, words in enumerate(("keep the ALPHAS", WISH), 1):
+        modern.wait_for("1. Open the trimmed copy")
+        modern.wait_idle()
+        for _ in range(4 - number):  # to the line behind the labels
+            modern.key("Down")
+        modern.type(f"--smart {words}")
+        modern.wait_for(f"--smart {words}")
+        modern.key("Enter")
+        assert has_asked(modern, 1 + number)
+        modern.wait_gone(words)
+        first, *_, again = modern.api.main_requests()
+        assert first == last
+        asked = asked_behind(last, again)
+        assert json.dumps(asked).count(words) == 1
+        assert "cache_control" not in json.dumps(asked)
     modern.wait_for("1. Open the trimmed copy")
     modern.wait_idle()
     for words in ("saves about", "chosen by claude-", "piece [0-9]+ · ", "it took 41,000 tokens read from the cache"):
         assert re.search(words, modern.text())
     assert "Trim here" not in modern.text()
-    first, again = modern.api.main_requests()
-    assert first == last
-    asked = asked_behind(last, again)
-    assert json.dumps(asked).count(WISH) == 1
-    assert "cache_control" not in json.dumps(asked)
     assert children(modern.home, parent) == []
     modern.key("1")
     modern.wait_gone("1. Open the trimmed copy")
@@ -87,70 +104,35 @@ def test_what_it_chose_is_trimmed(modern: Tui, plugin: Path, size: tuple[int, in
     assert [old[call][:80] for call in gone if old[call] in said and old[call] not in new.values()] == []
 
 
-@pytest.mark.parametrize(
-    ("replies", "shown"),
-    [
-        ([CALL, CALL], r"empty-reply"),
-        (["I would rather say it in prose."], r"in\s+prose"),
-    ],
-    ids=["a-tool-call", "prose"],
-)
-def test_without_an_answer_nothing_is_made(tui: Tui, plugin: Path, replies: list[Any], shown: str) -> None:
-    """Why is told, and the shell's command for it; no tool runs, no other model is asked."""
+def test_without_an_answer_nothing_is_made(tui: Tui, plugin: Path) -> None:
+    """Why is told, and the shell's command for it; no tool runs, no other model is asked.
+
+    One that was just opened is not asked: nothing of it is in the cache. Esc leaves neither a copy nor a question,
+    and what came too late counts for nothing.
+    """
     parent = begin(tui, plugin)
-    asked = len(tui.api.main_requests())
-    tui.api.script = saying(*replies)
-    tui.submit("/trim --smart")
-    tui.wait_for(shown)
-    tui.wait_for(rf"trim\s+--smart\s+{parent.stem}")
-    tui.wait_idle()
-    assert not any(map(is_headless, tui.api.main_requests()[asked:]))
-    assert children(tui.home, parent) == []
-    assert not (tui.home.cwd / "ran").exists()
-
-
-def test_a_session_that_was_just_opened_is_not_asked(tui: Tui, plugin: Path) -> None:
-    """Nothing of it is in the cache, so nothing is sent."""
-    parent = tui.home.install_session(corpus() / SOURCE, str(uuid.uuid4()), set_cwd=True)
-    tui.start(resume=parent.stem, plugin_dir=plugin, extra_env=ENGINE)
+    named = rf"trim\s+--smart\s+{parent.stem}"
     tui.submit("/trim --smart")
     tui.wait_for("its cache is cold")
-    tui.wait_for(rf"trim\s+--smart\s+{parent.stem}")
+    tui.wait_for(named)
     assert not tui.api.main_requests()
-
-
-def test_esc_leaves_nothing(tui: Tui, plugin: Path) -> None:
-    """Neither a copy nor a question, and what came too late counts for nothing."""
-    parent = begin(tui, plugin)
+    turn(tui)
+    for replies, shown in (([CALL, CALL], "empty-reply"), (["I would rather say it in prose."], r"in\s+prose")):
+        tui.api.script = saying(*replies)
+        tui.submit("/trim --smart")
+        tui.wait_for(rf"{shown}(.*\n)*.*{named}")
+        tui.wait_idle()
+    asked = len(tui.api.main_requests())
     tui.api.script = saying([120.0, "late"])
     tui.submit("/trim --smart")
     tui.wait_for(ASKING)
-    assert has_asked(tui, 2)
+    assert has_asked(tui, asked + 1)
     tui.key("Escape")
     tui.wait_gone("asking this session's model")
     tui.api.release()
     tui.wait_idle()
     tui.submit("/trim yes")
     tui.wait_for("nothing to confirm")
+    assert not any(map(is_headless, tui.api.main_requests()))
     assert children(tui.home, parent) == []
-
-
-def test_words_in_place_of_an_answer_ask_anew(tui: Tui, plugin: Path) -> None:
-    """For those words, and the same after a question by rules."""
-    begin(tui, plugin)
-    tui.api.clear()
-    tui.api.script = choosing
-    tui.submit("/trim")
-    for number, words in enumerate(("keep the ALPHAS", "keep the BETAS"), 1):
-        tui.wait_for("1. Open the trimmed copy")
-        tui.wait_idle()
-        for _ in range(4 - number):  # to the line behind the labels
-            tui.key("Down")
-        tui.type(f"--smart {words}")
-        tui.wait_for(f"--smart {words}")
-        tui.key("Enter")
-        assert has_asked(tui, number)
-        assert words in spoken(tui.api.main_requests()[-1])
-        tui.wait_gone(words)
-    tui.wait_for("chosen by claude-")
-    tui.wait_for("1. Open the trimmed copy")
+    assert not (tui.home.cwd / "ran").exists()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness.client import VERSIONS, ClientHome, ClientVersion, find_client, run_print
+from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
 from tests.e2e.harness.mock_api import MockApi, Request
 from tests.e2e.harness.replies import Reply
 from tests.e2e.plugin import LINEAGE, spoken
@@ -58,10 +58,11 @@ def sending(agent: list[Reply], *, background: bool) -> Callable[[Request], Repl
 
 
 @pytest.mark.parametrize("background", one_in(2, [False, True]), ids=["foreground", "background"])
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_fork_sends_what_the_sub_agent_knew(version: str, background: bool, home: ClientHome, api: MockApi) -> None:
+def test_a_fork_sends_what_the_sub_agent_knew(
+    every_client: ClientVersion, background: bool, home: ClientHome, api: MockApi
+) -> None:
     """Its task, its calls with their results, its answer; then the new prompt. The handoff tells all that was found."""
-    client = find_client(version)
+    client = every_client
     bash: Reply = {"name": "Bash", "input": {"command": "echo FOUND-3", "description": "count"}}
     api.script = sending([bash, "THREE"], background=background)
     done = run_print(client, home, api, "begin", extra_args=SKIP)
