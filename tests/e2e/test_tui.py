@@ -59,7 +59,7 @@ def assert_linked_by_clear(tui: Tui, session: Path) -> None:
     data_of(tui.home, "config", "clipboard", "osc52")
     tui.wait_idle()
     tui.submit(">session")
-    tui.wait_for(r"sent by OSC 52")
+    tui.wait_for(r"sent to the clipboard")
     assert tui.clipboard_writes()[-1] == session.stem
     tui.empty_box()
     tui.submit("/clear")
@@ -158,7 +158,7 @@ def test_tmux_gets_the_id(tmux_tui: TmuxTui, plugin: Path) -> None:
     tmux_tui.delete_buffer()
     data_of(tmux_tui.home, "config", "clipboard", "osc52")
     tmux_tui.submit("/resume-hooks:session")
-    tmux_tui.wait_for("sent by OSC 52")
+    tmux_tui.wait_for("sent to the clipboard")
     assert wait_until(lambda: tmux_tui.buffer() == parent.stem)
 
 

@@ -52,7 +52,7 @@ def home(config_home: ConfigHome) -> ConfigHome:
 def test_the_card(home: ConfigHome, card: Card, typed: str) -> None:
     """How many, how the words were taken, and each hit with what opens and what reads it."""
     assert card(typed) == [
-        "resume-hooks · search · redis -drop · 1 found · without drop",
+        "resume-hooks · search · redis -drop · 1 turn · without drop",
         "  is redis back?: is redis back?",
         f"  /resume {session_id(2)} · strong, turn 1, 2026-01-31",
         "/resume <id> opens a session.",

@@ -97,6 +97,8 @@ def test_a_cut_text() -> None:
     assert cut(result, 300).endswith("line 499")
     assert cut(result, 10) == f"  … {len(body):,} characters: read r:1"
     assert cut(result, len(body)) == body
+    called = TextPiece("h", f"{body} (… 500 more characters of input: read r:1)", "read r:1", voice=False)
+    assert cut(called, 300).count("read r:1") == 1
 
 
 @given(st.text("ab \n", max_size=300), st.integers(0, 400))

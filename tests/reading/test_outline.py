@@ -29,6 +29,7 @@ from tests.builders import (
     result,
     session_bytes,
     summary,
+    system,
     tool_result,
     user,
     write_session,
@@ -103,6 +104,25 @@ def test_compactions(tmp_path: Path) -> None:
         (1, 2, 3, "auto", 150_000),
         (2, 6, 7, "auto", 150_000),
     ]
+
+
+def test_a_trim_in_place(tmp_path: Path) -> None:
+    """By the client it is a compaction; our remark behind it says what it was."""
+    lines: list[Record | bytes] = [
+        *conversation(1),
+        boundary(uuid="b", before="r1", ts=10),
+        summary("so far", uuid="s", parent="b", ts=11),
+        system(
+            "informational", uuid="i", parent="s", ts=12, content="resume-hooks: trim@60k: 96k tokens, now about 41k"
+        ),
+        user("go on", uuid="u", parent="i", ts=13),
+    ]
+    found = outlined(tmp_path, lines)
+    assert [one.trigger for one in found.compactions] == ["trim"]
+    shown = outline_text(found, found.turns, NAMES, 0)
+    assert " · trimmed · " in shown
+    assert "-- trimmed in place · " in shown
+    assert "compacted" not in shown
 
 
 def test_a_compaction_within_a_turn(tmp_path: Path) -> None:

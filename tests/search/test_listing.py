@@ -138,6 +138,9 @@ def test_how_it_was_derived(config_home: ConfigHome) -> None:
         ("clear", session_id(97)),
     ]
     assert (told[1].tokens, told[1].measured) == (1_234, False)
+    later = [boundary(uuid="b", before="s", ts=9e5), summary("so far", uuid="t", parent="b", ts=9e5)]
+    put(config_home, 1, [MARK, summary("lineage", uuid="s", parent=None, ts=100), *later])
+    assert next(row.tokens for row in rows(config_home) if row.session_id == session_id(1)) is None
 
 
 def test_a_long_file_is_told_of_by_its_ends(config_home: ConfigHome) -> None:

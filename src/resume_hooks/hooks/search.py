@@ -19,7 +19,7 @@ from resume_hooks.search.scope import Scope, project_at, project_of
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agent_named, label_of
 from resume_hooks.system.invocation import typed
-from resume_hooks.system.text import one_line, plain_line, width
+from resume_hooks.system.text import counted, one_line, plain_line, width
 
 HITS, ROWS, TITLE = 4, 10, 28  # hits and rows of a card, and columns of a title in it
 LONGEST = 200  # characters of a query that a command is worth printing with
@@ -45,9 +45,9 @@ def _command(words: str, *, everywhere: bool, limit: int = 0) -> str:
 
 def search_card(found: SearchResult, search: str, *, everywhere: bool = False) -> str:
     """The hits, the best first, and what each is opened with; ``search`` is how one is typed."""
-    counted = _counted(found, everywhere=everywhere)
+    total = _counted(found, everywhere=everywhere)
     (asked,) = found.wordings
-    lines = [f"resume-hooks · search · {one_line(plain_line(asked), ROW)} · {counted}"]
+    lines = [f"resume-hooks · search · {one_line(plain_line(asked), ROW)} · {total}"]
     room = ROWS - len(lines) - 1 - len(found.notes)
     shown = found.hits[: max(1, (room if 2 * found.total <= room else room - 1) // 2)]
     lines += [line for hit in shown for line in _hit(hit)]
@@ -64,8 +64,9 @@ def search_card(found: SearchResult, search: str, *, everywhere: bool = False) -
 
 def _counted(found: SearchResult, *, everywhere: bool) -> str:
     nothing = f"nothing found in {'any' if everywhere else 'this'} project{'' if found.whole else ' yet'}"
-    counted = f"{'at least ' if found.more else ''}{found.total:,} found{doubt(found)}" if found.hits else nothing
-    return f"{counted}{f' · {one_line(plain_line(found.how), 2 * ROW)}' if found.how else ''}"
+    least = "at least " if found.more else ""
+    said = f"{least}{counted(found.total, 'turn')}{doubt(found)}" if found.hits else nothing
+    return f"{said}{f' · {one_line(plain_line(found.how), 2 * ROW)}' if found.how else ''}"
 
 
 def _hit(hit: Hit) -> Sequence[str]:

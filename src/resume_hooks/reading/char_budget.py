@@ -125,7 +125,8 @@ def cut(piece: TextPiece, room: int) -> str:
     left = room - len(notice) - 2
     if left < len(INDENT) + 20:
         return f"{INDENT}… {counted(len(body) + piece.missing, 'character')}: {piece.command}"
-    tail = 0 if piece.voice else left // TAIL_SHARE
+    # A call that was shortened ends with the same command, which the notice has.
+    tail = 0 if piece.voice or body.endswith(f"{piece.command})") else left // TAIL_SHARE
     notice = f"{INDENT}… {counted(len(body) - left + piece.missing, 'more character')}: {piece.command}"
     last = f"{INDENT}{body[len(body) - tail + len(INDENT) :].lstrip()}" if tail > len(INDENT) else ""
     return "\n".join(part for part in (body[: left - tail].rstrip(), notice, last) if part)

@@ -207,7 +207,7 @@ class SessionLister:
         known = self._window or measured(session.session_id, self.where)
         window = known or tokens.window_of_parent(stated)
         context = tokens.end_context(ends.last_records, window)
-        count = context.tokens if context else (stated.tokens or None) if stated else None
+        count = context.tokens if context else tokens.stated_count(ends, stated) or None
         window = window or tokens.window_for(count or 0)
         own, folder = agent.name == NAME, home_folder(ends, self.where)
         if own:  # the window that the client acts on; its settings are read once for each folder and model

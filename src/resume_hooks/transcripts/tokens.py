@@ -247,10 +247,15 @@ def _trimmed_to(ends: HeadTail) -> int:
     for record in reversed(ends.last_records):
         if string(record, "subtype") == records.COMPACTION:
             break
-        told = string(record, "content") if string(record, "subtype") == "informational" else ""
-        if found := _TRIMMED.match(told):
-            return min(int(found[1][:20].replace(",", "")) * (1_000 if found[2] else 1), records.MAX_TOKENS)
+        if left := left_by_trim(record):
+            return left
     return 0
+
+
+def left_by_trim(record: Record) -> int:
+    """The tokens that our remark on a trim in place says are left; 0 where the record is no such remark."""
+    found = _TRIMMED.match(string(record, "content")) if string(record, "subtype") == "informational" else None
+    return min(int(found[1][:20].replace(",", "")) * (1_000 if found[2] else 1), records.MAX_TOKENS) if found else 0
 
 
 def window_of_parent(stated: StatedSize | None) -> int:
@@ -293,6 +298,14 @@ def end_context(found: Sequence[Record], window: int = 0) -> ContextUse | None:
         if count := counted_tokens(record)[1]:
             return ContextUse(count, window or window_for(count), measured=True)
     return None
+
+
+def stated_count(ends: HeadTail, stated: StatedSize | None) -> int:
+    """What is said of a session whose context no answer counted since its last compaction, 0 for nothing."""
+    said = (clock.normal(r.get("timestamp")) for r in ends.last_records if string(r, "subtype") == records.COMPACTION)
+    if max(said, default="") > ends.derived_at:
+        return _trimmed_to(ends)
+    return stated.tokens if stated else 0
 
 
 class StatedSize(NamedTuple):
