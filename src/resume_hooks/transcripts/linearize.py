@@ -56,15 +56,10 @@ def _standing(row: Linear) -> Iterator[int]:
     for place, node in enumerate(row.nodes, 1):
         waiting.update(set(node.calls) - row.dropped.get(node.number, frozenset()))
         waiting.difference_update(node.results)
-        if not waiting and not _goes_on(row.nodes, place):
+        after = row.nodes[place] if place < len(row.nodes) else None
+        goes_on = after and after.message_id and (node.kind, node.message_id) == (after.kind, after.message_id)
+        if not waiting and not goes_on:
             yield place
-
-
-def _goes_on(nodes: Sequence[Node], place: int) -> bool:
-    if place >= len(nodes):
-        return False
-    before, after = nodes[place - 1], nodes[place]
-    return bool(after.message_id) and before.kind == after.kind and before.message_id == after.message_id
 
 
 def _grouped(chain: Sequence[Node]) -> Iterable[Node]:
