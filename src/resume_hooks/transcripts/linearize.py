@@ -66,7 +66,13 @@ def _grouped(chain: Sequence[Node]) -> Iterable[Node]:
     """The chain with each answer of several calls as its own records, then their results, each with its remarks."""
     place = 0
     while place < len(chain):
-        end = _end_of_answer(chain, place)
+        head, end = chain[place], place + 1
+        for at in range(end, len(chain)) if head.kind == ASSISTANT and head.message_id else ():
+            node = chain[at]
+            if (node.kind == ASSISTANT and node.message_id == head.message_id) or node.results:
+                end = at + 1
+            elif not node.aside:
+                break
         region = chain[place:end]
         place = end
         heard = next((at for at, node in enumerate(region) if node.kind == USER), len(region))
@@ -80,22 +86,6 @@ def _grouped(chain: Sequence[Node]) -> Iterable[Node]:
         yield from answers[first : first + 1]
         yield from answers[:first]
         yield from answers[first + 1 :]
-
-
-def _end_of_answer(chain: Sequence[Node], start: int) -> int:
-    """The place after the records that belong to the answer that begins at ``start``; of another record, after it."""
-    first = chain[start]
-    end = start + 1
-    if first.kind != ASSISTANT or not first.message_id:
-        return end
-    for place in range(end, len(chain)):
-        node = chain[place]
-        own = node.kind == ASSISTANT and node.message_id == first.message_id
-        if own or node.results:
-            end = place + 1
-        elif not node.aside:
-            break
-    return end
 
 
 class _Pairing:
