@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 
 import pytest
 
@@ -74,28 +73,6 @@ def test_odd_fields_become_neutral(config_home: ConfigHome) -> None:
         row = {"child_id": session_id(5), "parent_id": session_id(4), "client_pid": "x", "new": 1}
         stream.write(line(row) + b"\n")
     assert read_links(Where())[1] == Link(session_id(5), session_id(4), "", "", None)
-
-
-def test_concurrent_writers_do_not_mix(config_home: ConfigHome) -> None:
-    """Ten writers at once leave ten whole rows."""
-    links = [Link(session_id(100 + n), session_id(n), "clear", "x" * 500, n) for n in range(10)]
-    threads = [threading.Thread(target=record_link, args=(link, Where())) for link in links]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(read_links(Where())) == sorted(links)
-
-
-def test_a_link_in_place_of_the_file_is_not_followed(config_home: ConfigHome) -> None:
-    """Where links.jsonl is a symbolic link, nothing is appended to what it leads to."""
-    elsewhere = config_home.root / "elsewhere"
-    elsewhere.write_text("")
-    os.makedirs(os.path.dirname(links_file(Where())))
-    os.symlink(elsewhere, links_file(Where()))
-    with pytest.raises(OSError, match=r"symbolic|Too many"):
-        record_link(ONE, Where())
-    assert elsewhere.read_text() == ""
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "too large"])

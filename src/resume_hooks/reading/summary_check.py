@@ -272,17 +272,12 @@ def checked(text: str, said: Iterable[tuple[str, str]]) -> CheckedSummary:
             continue
         if absent := [claim.shown for claim in sentence.claims if not places.of[claim]]:
             marked += 1
-            out += [_mark(absent)] if ABSENT not in piece else []
+            names = (_STOPS.sub("", name[:WIDEST]) for name in dict.fromkeys(absent))
+            out += [f" [{ABSENT}: {', '.join(islice(names, NAMED))}]"] if ABSENT not in piece else []
         elif sentence.tells and (best := places.best(sentence)):
             tied += 1
             out += [f" ({best})"] if best not in sentence.known else []
     return CheckedSummary("".join(out), sum(sentence is not None for _, sentence in pieces), tied, marked)
-
-
-def _mark(absent: Sequence[str]) -> str:
-    """What stands behind a sentence of which no record has these."""
-    names = (_STOPS.sub("", name[:WIDEST]) for name in dict.fromkeys(absent))
-    return f" [{ABSENT}: {', '.join(islice(names, NAMED))}]"
 
 
 def _pieces(text: str) -> Iterator[tuple[str, bool]]:

@@ -234,8 +234,12 @@ class Ranking:
         by_turn = _by_turn(found)
         limited = Query.boolean_query([(Occur.Must, _any_of(known)), *self._limits.turns])
         windows = self._words.turns(limited, LOOKED_AT)
-        if not phrases:
-            self._add_missing(by_turn, [key for key in windows if key not in by_turn][:CANDIDATES], known)
+        if missing := [] if phrases else [key for key in windows if key not in by_turn][:CANDIDATES]:
+            own = Query.const_score_query(Query.term_set_query(SCHEMA, "turn_key", missing), 0.0)
+            query = Query.boolean_query([(Occur.Must, own), (Occur.Must, _any_of(known))])
+            # The records of turns that only fit as a whole.
+            for key, records in _by_turn(self._records(Occur.Must, query, OWN_RECORDS)).items():
+                by_turn.setdefault(key, records)
         scores = self._fused(by_turn, windows)
         hits = [TurnHit(key, _told(by_turn[key]), score) for key, score in scores.items()]
         hits.sort(key=lambda hit: -hit.score)
@@ -267,13 +271,6 @@ class Ranking:
         )
         self.capped = self.capped or len(found) == most
         return found
-
-    def _add_missing(self, by_turn: dict[int, list[Posting]], keys: Sequence[int], known: Sequence[Lookup]) -> None:
-        if keys:
-            own = Query.const_score_query(Query.term_set_query(SCHEMA, "turn_key", keys), 0.0)
-            query = Query.boolean_query([(Occur.Must, own), (Occur.Must, _any_of(known))])
-            for key, records in _by_turn(self._records(Occur.Must, query, OWN_RECORDS)).items():
-                by_turn.setdefault(key, records)
 
     def _fused(self, by_turn: Mapping[int, Sequence[Posting]], windows: Mapping[int, float]) -> dict[int, float]:
         """What each turn comes to by the places of its best record and of its best window."""

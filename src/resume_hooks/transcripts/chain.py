@@ -398,7 +398,12 @@ class Recovery:
         start = self._places[group[0].uuid]
         recovered = self._take([node for node in group if node.uuid not in self._places])
         results = self._take([node for caller in group for node in self._missing_below(caller) if node.results])
-        end = self._end(group, message_id)
+        end = max(self._places.get(node.uuid, -1) for node in group) + 1
+        while end < len(self._chain):  # its results and the remarks between them, too
+            node = self._chain[end]
+            if not (node.message_id == message_id if node.kind == ASSISTANT else node.aside or node.results):
+                break
+            end += 1
         asides: dict[str, list[Node]] = {}
         if any(node.calls for node in group):
             answered = [node for node in self._chain[start + 1 : end] if node.results]
@@ -408,17 +413,6 @@ class Recovery:
                     asides[node.uuid] = remarks
         recovered += results
         return _Region(start, end, recovered, asides) if recovered or asides else None
-
-    def _end(self, group: list[Node], message_id: str) -> int:
-        """Where the answer, its results and the remarks between them end on the chain."""
-        end = max(self._places.get(node.uuid, -1) for node in group) + 1
-        while end < len(self._chain):
-            node = self._chain[end]
-            own = node.message_id == message_id if node.kind == ASSISTANT else node.aside or node.results
-            if not own:
-                break
-            end += 1
-        return end
 
     def _remarks(self, node: Node) -> list[Node]:
         """Asides that hang on ``node`` in one line and end there; anything else below makes it another branch."""

@@ -56,22 +56,23 @@ def _standing(row: Linear) -> Iterator[int]:
     for place, node in enumerate(row.nodes, 1):
         waiting.update(set(node.calls) - row.dropped.get(node.number, frozenset()))
         waiting.difference_update(node.results)
-        if not waiting and not _goes_on(row.nodes, place):
+        after = row.nodes[place] if place < len(row.nodes) else None
+        goes_on = after and after.message_id and (node.kind, node.message_id) == (after.kind, after.message_id)
+        if not waiting and not goes_on:
             yield place
-
-
-def _goes_on(nodes: Sequence[Node], place: int) -> bool:
-    if place >= len(nodes):
-        return False
-    before, after = nodes[place - 1], nodes[place]
-    return bool(after.message_id) and before.kind == after.kind and before.message_id == after.message_id
 
 
 def _grouped(chain: Sequence[Node]) -> Iterable[Node]:
     """The chain with each answer of several calls as its own records, then their results, each with its remarks."""
     place = 0
     while place < len(chain):
-        end = _end_of_answer(chain, place)
+        head, end = chain[place], place + 1
+        for at in range(end, len(chain)) if head.kind == ASSISTANT and head.message_id else ():
+            node = chain[at]
+            if (node.kind == ASSISTANT and node.message_id == head.message_id) or node.results:
+                end = at + 1
+            elif not node.aside:
+                break
         region = chain[place:end]
         place = end
         heard = next((at for at, node in enumerate(region) if node.kind == USER), len(region))
@@ -85,22 +86,6 @@ def _grouped(chain: Sequence[Node]) -> Iterable[Node]:
         yield from answers[first : first + 1]
         yield from answers[:first]
         yield from answers[first + 1 :]
-
-
-def _end_of_answer(chain: Sequence[Node], start: int) -> int:
-    """The place after the records that belong to the answer that begins at ``start``; of another record, after it."""
-    first = chain[start]
-    end = start + 1
-    if first.kind != ASSISTANT or not first.message_id:
-        return end
-    for place in range(end, len(chain)):
-        node = chain[place]
-        own = node.kind == ASSISTANT and node.message_id == first.message_id
-        if own or node.results:
-            end = place + 1
-        elif not node.aside:
-            break
-    return end
 
 
 class _Pairing:

@@ -57,8 +57,13 @@ def needs_mending(record: Record) -> bool:
 def mend(record: Record) -> Record | None:
     """``record`` with blank text and unsigned thinking taken out, an answer as blocks; None if nothing is left."""
     found: Any = records.message(record).get("content")
-    sound = [block for block in records.blocks(record) if not _is_hollow(block)]
-    kept = [block for place, block in enumerate(sound) if not _stands_before(block, sound[:place])]
+    kept: list[Record] = []
+    known: set[tuple[str, str]] = set()  # calls and results, of which the first of each id stays
+    for block in records.blocks(record):
+        one = string(block, "type"), records.call_id(block)
+        if not _is_hollow(block) and one not in known:
+            kept.append(block)
+            known |= {one} if one[0] in {records.CALL, records.RESULT} else set()
     if not kept:
         return None
     content = found if isinstance(found, str) and record.get("type") == records.USER else kept
@@ -81,11 +86,3 @@ def _is_hollow(block: object) -> bool:
 
 def _repeats(calls: tuple[str, ...]) -> bool:
     return len(calls) > 1 and len(set(calls)) < len(calls)
-
-
-def _stands_before(block: Record, earlier: list[Record]) -> bool:
-    """Whether a call or a result of the same id stands before ``block`` in the same message."""
-    if block.get("type") not in {records.CALL, records.RESULT}:
-        return False
-    known = records.call_id(block)
-    return any(other.get("type") == block["type"] and records.call_id(other) == known for other in earlier)

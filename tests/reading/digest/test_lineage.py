@@ -159,19 +159,6 @@ def test_a_fork_counts_once(config_home: ConfigHome, new_ids: bool) -> None:
     assert lines(found, "changed") == {"a.py": 2}
 
 
-def test_what_the_parent_went_on_with_is_another_branch(config_home: ConfigHome) -> None:
-    """A child was copied before that was said; but what ran there did happen."""
-    talk = Talk().prompt("go").says("ok")
-    copied = list(talk.records)
-    path = talk.prompt("use tabs, always").says("We decided on tabs instead.").edits(f"{CWD}/t.py").write(config_home)
-    child = Talk(CHILD, "c")
-    child.records = [first_line("fork", path), *copied]
-    found = child.back_to("r1").prompt("use spaces").digest(config_home)
-    assert texts(found, "goal") == ["go", "use spaces"]
-    assert texts(found, "decisions") == []
-    assert texts(found, "changed") == ["t.py"]
-
-
 @pytest.mark.parametrize("late", [False, True])
 def test_a_session_after_clear(config_home: ConfigHome, late: bool) -> None:
     """What the client cleared away is its history by our link; a handoff that it took brings the next step."""
@@ -187,18 +174,20 @@ def test_a_session_after_clear(config_home: ConfigHome, late: bool) -> None:
     assert texts(found, "changed") == ["a.py"]
 
 
-@pytest.mark.parametrize("report", [REPORT, FORMER_REPORT])
-def test_the_report_of_a_way_back_is_the_users_word(config_home: ConfigHome, report: str) -> None:
-    """The exploration before it is not told of as said, its effects are."""
+@pytest.mark.parametrize("report", ["", REPORT, FORMER_REPORT])
+def test_what_the_parent_went_on_with_is_another_branch(config_home: ConfigHome, report: str) -> None:
+    """A child was copied before that was said; but what ran there did happen. A report of it is the user's word."""
     talk = Talk().prompt("go").says("ok")
     copied = list(talk.records)
-    path = talk.prompt("try tabs").says("Trying tabs instead of spaces.").edits(f"{CWD}/t.py").write(config_home)
+    path = talk.prompt("use tabs, always").says("We decided on tabs instead.").edits(f"{CWD}/t.py").write(config_home)
     told = f"[SESSION LINEAGE]\n1. x\n[/SESSION LINEAGE]\n\nwhere\n\n{report}\ndon't use tabs"
     child = Talk(CHILD, "c")
-    child.records = [first_line("back", path), *copied]
-    found = child.back_to("r1").prompt(told, isVisibleInTranscriptOnly=True).digest(config_home)
+    child.records = [first_line("back" if report else "fork", path), *copied]
+    child.back_to("r1").prompt(told if report else "don't use tabs", isVisibleInTranscriptOnly=bool(report))
+    found = child.digest(config_home)
     assert texts(found, "goal") == ["go", "don't use tabs"]
     assert texts(found, "constraints") == ["don't use tabs"]
+    assert texts(found, "decisions") == []
     assert texts(found, "changed") == ["t.py"]
 
 

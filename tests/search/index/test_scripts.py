@@ -75,14 +75,6 @@ def test_lines_that_are_none_only_count(config_home: ConfigHome, raw: bytes) -> 
         json.loads(content[place.offset : place.offset + place.length].decode("utf-8-sig"))
 
 
-def test_raw_separators_of_unicode_end_no_line(config_home: ConfigHome) -> None:
-    """U+2028, U+2029 and U+0085 stand raw inside strings."""
-    raw = json.dumps(said("one\u2028two\u2029three\u0085four"), ensure_ascii=False).encode()
-    path = config_home.project() / NAME
-    path.write_bytes(raw + b"\n" + line(said("beta")) + b"\n")
-    assert held(config_home).lines("beta") == [(NAME, 1)]
-
-
 @pytest.mark.parametrize("name", ["branch", "tool", "path", "text", "title", "id", "time"])
 def test_lone_surrogates_and_nulls_break_nothing(config_home: ConfigHome, name: str) -> None:
     """Wherever they stand: SQLite takes no half characters."""

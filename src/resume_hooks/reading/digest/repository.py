@@ -11,7 +11,6 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Mapping
 from types import TracebackType
 from typing import NamedTuple, Self
 
@@ -74,7 +73,17 @@ class GitQuery:
         env = offline(where)
         with contextlib.suppress(OSError):  # no git
             for words in _QUESTIONS:
-                self._runs.append(_started(folder, [word.format(since=since) for word in words], env))
+                asked = [word.format(since=since) for word in words]
+                run = subprocess.Popen(  # noqa: S603 - a fixed program, no shell, the folder by its own option
+                    ["git", "-C", folder, *SAFE, *asked],  # noqa: S607 - the user's git
+                    env=env,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                    pipesize=PIPE,
+                )
+                self._runs.append(run)
 
     def __enter__(self) -> Self:
         return self
@@ -107,18 +116,6 @@ class GitQuery:
 def offline(where: Where) -> dict[str, str]:
     """The environment of a git that is asked: nothing of the user's but where things are, and no network."""
     return {**{key: where.environ[key] for key in _PASSED if key in where.environ}, **_OFFLINE}
-
-
-def _started(folder: str, words: list[str], env: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(  # noqa: S603 - a fixed program, no shell, the folder by its own option
-        ["git", "-C", folder, *SAFE, *words],  # noqa: S607 - the user's git
-        env=env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-        pipesize=PIPE,
-    )
 
 
 def _end(run: subprocess.Popen[bytes]) -> None:

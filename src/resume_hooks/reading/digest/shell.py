@@ -297,8 +297,13 @@ def _moved(base: str | None, words: tuple[str, ...]) -> str | None:
 
 
 def _named(words: tuple[str, ...]) -> tuple[str, ...]:
-    if words[:1] == ("git",):
-        words = _named_for_git(words)
+    if words[:1] == ("git",):  # ``git -C folder mv a b`` as ``git mv``, ``a``, ``b``
+        verb, *own = [*git_words(words)] or [""]
+        source = next((word for word in own if word in {"-s", "--source"}), None)
+        if verb in {"checkout", "restore"} and "--" in own:  # a checkout of files is a restore of these
+            words = ("git restore", *own[own.index("--") + 1 :])
+        else:
+            words = (f"git {verb}", *(_without(source, tuple(own)) if verb == "restore" else own))
     name, rest = (words[0].rpartition("/")[2], words[1:]) if words else ("", ())
     if (valued := _VALUED.get(name)) in rest:
         rest = _without(valued, rest)
@@ -311,15 +316,6 @@ def _named(words: tuple[str, ...]) -> tuple[str, ...]:
         scripts = 0 if any(word in {"-e", "-f"} for word in rest) else 1
         return tuple(word for word in filter(None, operands[scripts:]) if not _SED_SCRIPT.match(word))
     return ()
-
-
-def _named_for_git(words: tuple[str, ...]) -> tuple[str, ...]:
-    """``git -C folder mv a b`` as ``git mv``, ``a``, ``b``; a checkout of files is a restore of these."""
-    verb, *rest = [*git_words(words)] or [""]
-    if verb in {"checkout", "restore"} and "--" in rest:
-        return ("git restore", *rest[rest.index("--") + 1 :])
-    source = next((word for word in rest if word in {"-s", "--source"}), "")
-    return (f"git {verb}", *(_without(source, tuple(rest)) if source and verb == "restore" else rest))
 
 
 def _without(option: str | None, words: tuple[str, ...]) -> tuple[str, ...]:
