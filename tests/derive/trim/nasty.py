@@ -195,7 +195,7 @@ def _odd_messages(make: Maker) -> None:
 def _compaction(make: Maker) -> None:
     before = [row["uuid"] for row in make.lines if isinstance(row, dict) and "uuid" in row and "message" in row]
     kind = make.pick("plain", "segment", "list", "dangling")
-    number = make.count
+    number = len(make.lines)  # one that follows another one is another
     segment = preserved = None
     if kind == "segment" and len(before) > 3:
         segment = {"headUuid": before[-3], "anchorUuid": f"sum-{number}", "tailUuid": before[-1]}
