@@ -90,8 +90,13 @@ def _state_and_remedy() -> str:
 
 
 def _installing() -> str:
+    return f"To install it now, in a shell:\n  {install_command()}"
+
+
+def install_command() -> str:
+    """The shell command that installs the engine in the foreground."""
     engine = os.path.join(os.environ.get("CLAUDE_PLUGIN_ROOT") or _ROOT, "hooks", "engine")
-    return f"To install it now, in a shell:\n  sh {shlex.quote(engine)} --install"
+    return f"sh {shlex.quote(engine)} --install"
 
 
 def _installer_state() -> Dict[str, Any]:
