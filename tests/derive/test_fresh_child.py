@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from claude_agent_sdk import get_session_info, get_session_messages, list_sessions
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from resume_hooks.derive import agents
@@ -274,6 +274,7 @@ def test_any_next_step_is_kept_word_for_word(config_home: ConfigHome, name: str)
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(step=st.text(st.characters(codec=None), max_size=200), title=st.text(st.characters(codec=None), max_size=120))
+@example(step="", title="\x1b")
 def test_any_title_and_any_step_pass_all_checks(config_home: ConfigHome, step: str, title: str) -> None:
     """Whatever text comes in, the written child holds every invariant."""
     number = str(uuid.uuid4())
