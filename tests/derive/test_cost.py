@@ -6,15 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.derive.compare import Habit, Rates, Strategy, cost, first_cost, pays_after, rates_of
-from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR
+from resume_hooks.derive.compare import Rates, Strategy, cost, first_cost, pays_after, rates_of
+from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR, Traffic
 
 WARM = Strategy("go on", 100_000, 99_000, 1_000)
 COLD = Strategy("go on", 100_000, 0, 100_000)
 TRIM = Strategy("trim", 50_000, 20_000, 30_000)
 """A copy of half the size that shares 20,000 tokens with what the cache holds."""
 
-ONE = Habit(1, 0)
+
+def turns(requests: int, growth: int) -> Traffic:
+    """What a turn takes."""
+    return Traffic(None, 0, 0, requests, growth)
+
+
+ONE = turns(1, 0)
 
 
 def test_the_public_ratios() -> None:
@@ -45,7 +51,7 @@ def test_turns_by_hand() -> None:
     """Two turns of two requests that add 400 tokens each: the first request, then three that read what grew by 200."""
     read = (50_000 + 50_200 + 50_400) * 0.1
     written = 3 * 200 * 1.25
-    assert cost(TRIM, 2, Habit(2, 400), rates_of(FIVE_MINUTES)) == pytest.approx(39_500 + read + written)
+    assert cost(TRIM, 2, turns(2, 400), rates_of(FIVE_MINUTES)) == pytest.approx(39_500 + read + written)
 
 
 @pytest.mark.parametrize(
@@ -53,8 +59,8 @@ def test_turns_by_hand() -> None:
     [
         # Warm: 39,500 against 11,150, and 5,000 saved by each request after it: 28,350 / 5,000 = 5.67, so six more.
         (TRIM, WARM, FIVE_MINUTES, ONE, 7),
-        (TRIM, WARM, FIVE_MINUTES, Habit(3, 9_000), 3),
-        (TRIM, WARM, FIVE_MINUTES, Habit(50, 9_000), 1),
+        (TRIM, WARM, FIVE_MINUTES, turns(3, 9_000), 3),
+        (TRIM, WARM, FIVE_MINUTES, turns(50, 9_000), 1),
         # An hour's cache costs more to write: 62,000 against 11,900, 50,100 / 5,000 = 10.02, so eleven more.
         (TRIM, WARM, HOUR, ONE, 12),
         # Cold: going on writes 100,000 itself, so that the first request pays already.
@@ -62,14 +68,14 @@ def test_turns_by_hand() -> None:
         (TRIM._replace(cached=0, uncached=50_000), COLD, 0, ONE, 1),
         # As large as before, or larger: whatever is written anew is never earned back.
         (Strategy("trim", 100_000, 20_000, 80_000), WARM, FIVE_MINUTES, ONE, None),
-        (Strategy("handoff", 120_000, 20_000, 100_000), WARM, HOUR, Habit(9, 0), None),
+        (Strategy("handoff", 120_000, 20_000, 100_000), WARM, HOUR, turns(9, 0), None),
         # The same first cost, and less from then on.
         (Strategy("x", 50_000, 99_000, 1_000), WARM, FIVE_MINUTES, ONE, 2),
         # A model that reads 60,000 tokens first: 39,500 + 60,000 against 11,150, 88,350 / 5,000 = 17.67.
         (TRIM._replace(apart_cost=60_000), WARM, FIVE_MINUTES, ONE, 19),
     ],
 )
-def test_when_it_pays(way: Strategy, going_on: Strategy, lifetime: int, habit: Habit, expected: int | None) -> None:
+def test_when_it_pays(way: Strategy, going_on: Strategy, lifetime: int, habit: Traffic, expected: int | None) -> None:
     """The fewest turns after which the sum is lower than that of going on; never where nothing is saved."""
     assert pays_after(way, going_on, habit, rates_of(lifetime)) == expected
 
@@ -83,9 +89,9 @@ ways = st.builds(
 )
 
 
-@given(ways, ways, st.builds(Habit, st.integers(1, 60), st.integers(0, 50_000)), st.sampled_from([0, 300, 3_600]))
+@given(ways, ways, st.builds(turns, st.integers(1, 60), st.integers(0, 50_000)), st.sampled_from([0, 300, 3_600]))
 def test_it_is_the_first_turn_at_which_the_sums_cross(
-    way: Strategy, going_on: Strategy, habit: Habit, lifetime: int
+    way: Strategy, going_on: Strategy, habit: Traffic, lifetime: int
 ) -> None:
     """Before it going on costs less or the same, after it more; where it says never, a thousand turns don't pay."""
     rates = rates_of(lifetime)

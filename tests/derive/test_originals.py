@@ -44,21 +44,12 @@ def parent(config_home: ConfigHome) -> str:
 
 
 def test_where_the_mark_says(config_home: ConfigHome, parent: str) -> None:
-    """The file, the line; a line that shifted is found by the uuid."""
+    """The file, the line; a shifted one is found by the uuid. It and the kind decide; what can't be meant is none."""
     assert found(config_home, marked(parent)) == f"{parent}:0"
     assert found(config_home, marked(parent, 7)) == f"{parent}:0"
-
-
-def test_another_record_is_none(config_home: ConfigHome, parent: str) -> None:
-    """The uuid decides, and the kind: a line alone proves nothing."""
-    assert found(config_home, marked(parent, original_uuid="r2")) is None
-    assert found(config_home, marked(parent, type="assistant")) is None
-
-
-def test_marks_that_lead_nowhere(config_home: ConfigHome, parent: str) -> None:
-    """What can't be meant is no mark."""
-    for odd in (-1, True, "0", None):
-        assert found(config_home, marked(parent, original_index=odd)) is None
+    others: list[Record] = [{"original_index": odd} for odd in (-1, True, "0", None)]
+    for other in (*others, {"original_uuid": "r2"}, {"type": "assistant"}):
+        assert found(config_home, marked(parent, **other)) is None
     assert found(config_home, {**noticed("x"), "truncated": True}) is None
 
 

@@ -47,10 +47,11 @@ def ask(text: str, **fields: object) -> dict[str, Any]:
     ],
 )
 def test_one_key_makes_the_copy(config_home: ConfigHome, code: str, message: str, said: str) -> None:
-    """The question tells what is wrong and what the copy has; nothing is there before the first label."""
+    """The question tells what is wrong and what the copy has, or not; nothing is there before the first label."""
     parent = installed(CASE[code], config_home)
     asked = ask(message)
     assert said in asked["ask"]
+    assert ("Not kept: record 2: left out, for want of its counterpart" in asked["ask"]) is (message == UNPAIRED)
     assert "tokens here, about" in asked["ask"]
     assert asked["ask"].count("\n") == 2
     assert asked["choices"] == [list(choice) for choice in CHOICES[UNASKED]]
@@ -61,12 +62,6 @@ def test_one_key_makes_the_copy(config_home: ConfigHome, code: str, message: str
     assert f"/resume {child.stem}" in made["by_hand"]
     assert parent.read_bytes() == CASE[code].content
     assert "ask" not in ask(message, session_id=child.stem), "there is nothing left to repair"
-
-
-def test_what_is_not_kept_is_told_before(config_home: ConfigHome) -> None:
-    """A call without its result is left out."""
-    installed(CASE["tool-call-unanswered"], config_home)
-    assert "Not kept: record 2: left out, for want of its counterpart" in ask(UNPAIRED)["ask"]
 
 
 @pytest.mark.parametrize("word", [CHOICES[UNASKED][-1][1], "what is that?"])

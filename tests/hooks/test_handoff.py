@@ -46,6 +46,13 @@ def made(home: ConfigHome, parent: str, step: str = "go on") -> Receipt:
     return write(plan, home.where)
 
 
+def cleared(run_hook: Run, child: Path) -> dict[str, Any]:
+    """What the session is told that ``/clear`` starts beside a child."""
+    event = {"hook_event_name": "SessionStart", "source": "clear", "session_id": NEXT}
+    event["transcript_path"] = str(child.parent / f"{NEXT}.jsonl")
+    return dict(json.loads(run_hook("session", event, environ={"CLAUDE_PID": str(PID)}).stdout))
+
+
 @pytest.mark.parametrize(
     "prompt",
     [">handoff fix the tests", "/resume-hooks:handoff fix the tests", ">handoff --new-task fix the tests"],
@@ -62,9 +69,7 @@ def test_a_handoff_waits_and_clear_opens_with_it(
     child = Path(note["child_file"])
     assert (note["pid"], note["parent_id"], note["child_size"]) == (PID, SESSION, child.stat().st_size)
     run_hook("session", {"hook_event_name": "SessionEnd", "session_id": SESSION, "reason": "clear"}, environ=client)
-    start = {"hook_event_name": "SessionStart", "source": "clear", "session_id": NEXT}
-    start["transcript_path"] = str(child.parent / f"{NEXT}.jsonl")
-    context = json.loads(run_hook("session", start, environ=client).stdout)["hookSpecificOutput"]["additionalContext"]
+    context = cleared(run_hook, child)["hookSpecificOutput"]["additionalContext"]
     opening = json.loads(child.read_bytes().split(b"\n")[1])["message"]["content"]
     assert context.endswith(opening.replace(child.stem, NEXT))
     assert context.endswith("fix the tests")
@@ -98,9 +103,7 @@ def test_a_large_one_is_cut_to_fit(
     (note,) = notes_of(config_home)
     assert len(note["opening"]) <= MOST
     assert f"all of it: resume-hooks read {receipt.session_id[:8]}:1)" in note["opening"]
-    start = {"hook_event_name": "SessionStart", "source": "clear", "session_id": NEXT}
-    start["transcript_path"] = str(Path(receipt.file).parent / f"{NEXT}.jsonl")
-    said = json.loads(run_hook("session", start, environ={"CLAUDE_PID": str(PID)}).stdout)
+    said = cleared(run_hook, Path(receipt.file))
     assert len(said["systemMessage"]) + len(said["hookSpecificOutput"]["additionalContext"]) < 4_000
     assert "a very long step" in said["hookSpecificOutput"]["additionalContext"]
 

@@ -46,13 +46,6 @@ class Rates(NamedTuple):
     write: float
 
 
-class Habit(NamedTuple):
-    """What a turn takes: ``requests``, one at least, and the tokens that it adds to the context, ``growth``."""
-
-    requests: int
-    growth: int
-
-
 class Strategy(NamedTuple):
     """A way to continue: tokens of context ``after`` it, and those ``cached`` and ``uncached`` of its first request.
 
@@ -78,7 +71,7 @@ def first_cost(strategy: Strategy, rates: Rates) -> float:
     return strategy.apart_cost + strategy.cached * rates.read + strategy.uncached * rates.write
 
 
-def cost(strategy: Strategy, turns: int, habit: Habit, rates: Rates) -> float:
+def cost(strategy: Strategy, turns: int, habit: Traffic, rates: Rates) -> float:
     """The cost of ``turns`` turns but for answers, each reading the last one's context out of a warm cache."""
     more = turns * habit.requests - 1
     grown = habit.growth / habit.requests
@@ -86,7 +79,7 @@ def cost(strategy: Strategy, turns: int, habit: Habit, rates: Rates) -> float:
     return first_cost(strategy, rates) + read * rates.read + more * grown * rates.write
 
 
-def pays_after(strategy: Strategy, going_on: Strategy, habit: Habit, rates: Rates) -> int | None:
+def pays_after(strategy: Strategy, going_on: Strategy, habit: Traffic, rates: Rates) -> int | None:
     """The fewest turns after which a strategy cost less than going on, by its context's size; None for never."""
     more_first = first_cost(strategy, rates) - first_cost(going_on, rates)
     saved = (going_on.after - strategy.after) * rates.read
@@ -221,7 +214,7 @@ def compare(session: SessionFile, where: Where, at: str, *, limit: int = QUICK_L
         base=base,
         age=seen.age(now_ms),
         warm=warm,
-        estimates=_estimates(strategies, Habit(seen.requests, seen.growth), rates_of(seen.lifetime)),
+        estimates=_estimates(strategies, seen),
         trim_estimated=trim_estimated,
         planned=planned,
         prompts_left=left,
@@ -325,15 +318,15 @@ def _compaction(chain: list[Node], base: FirstRequest) -> tuple[int, int]:
     return kept or KEPT_BY_COMPACTION, round(answer / CHARACTERS_PER_TOKEN) or COMPACTION_ANSWER
 
 
-def _estimates(strategies: list[Strategy], habit: Habit, rates: Rates) -> tuple[Estimate, ...]:
-    going_on = strategies[0]
+def _estimates(strategies: list[Strategy], seen: Traffic) -> tuple[Estimate, ...]:
+    going_on, rates = strategies[0], rates_of(seen.lifetime)
     return tuple(
         Estimate(
             name=strategy.name,
             after=strategy.after,
             uncached=strategy.apart + strategy.uncached,
-            next_turn=round(cost(strategy, 1, habit, rates)),
-            pays_after=None if strategy is going_on else pays_after(strategy, going_on, habit, rates),
+            next_turn=round(cost(strategy, 1, seen, rates)),
+            pays_after=None if strategy is going_on else pays_after(strategy, going_on, seen, rates),
         )
         for strategy in strategies
     )

@@ -370,10 +370,9 @@ def _edit_of(record: Record, file: str, originals: Originals) -> tuple[RecordLin
         raise SessionNotFound(f"its original is gone: {originals.where_it_was(record)}")
     edit = Restoring(entry)
     whole = edit(record)
-    if whole is None or not lacking(whole):
-        return entry, edit
-    with contextlib.suppress(SessionNotFound):  # what was trimmed before may be gone: the rest comes back
-        return entry, Refilling(originals_of(whole, originals), edit)
+    if whole is not None and lacking(whole):
+        with contextlib.suppress(SessionNotFound):  # what was trimmed before may be gone: the rest comes back
+            return entry, Refilling(originals_of(whole, originals), edit)
     return entry, edit
 
 

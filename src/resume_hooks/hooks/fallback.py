@@ -94,7 +94,7 @@ def _installing() -> str:
 
 
 def install_command() -> str:
-    """The shell command that installs the engine in the foreground; hooks/cli.py names it, too."""
+    """The shell command that installs the engine in the foreground."""
     engine = os.path.join(os.environ.get("CLAUDE_PLUGIN_ROOT") or _ROOT, "hooks", "engine")
     return f"sh {shlex.quote(engine)} --install"
 

@@ -26,6 +26,7 @@ from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.transcript import scan
 from tests import strangers
 from tests.builders import (
+    SESSION,
     ConfigHome,
     Record,
     assistant,
@@ -77,8 +78,14 @@ def read(receipt: Receipt) -> list[Record]:
 
 
 def test_a_new_session_of_the_folder(config_home: ConfigHome, here: str) -> None:
-    """An id of its own in the folder's project, private, complete, with the conversation in its order."""
+    """An id of its own in the folder's project, private, complete, with the conversation in its order.
+
+    It claims the id of a session here, of which nothing is touched.
+    """
+    there = Path(write_session(config_home.project(here), SESSION, conversation(5)))
+    before = there.read_bytes()
     receipt = imported(config_home, here, [*conversation(3), custom_title("Fix the parser")])
+    assert (receipt.session_id != SESSION, there.read_bytes()) == (True, before)
     assert Path(receipt.file).parent == config_home.config / "projects" / project_key(here)
     assert os.stat(receipt.file).st_mode & 0o777 == 0o600
     assert (receipt.kind, receipt.written, receipt.title) == ("import", True, "Fix the parser · import")
@@ -302,15 +309,6 @@ def test_the_check_looks_into_blocks(config_home: ConfigHome, here: str, monkeyp
     )
     with pytest.raises(CheckFailed, match="every block is one that the API takes"):
         write(decided, config_home.where)
-
-
-def test_other_sessions_stay(config_home: ConfigHome, here: str) -> None:
-    """An import that claims the id of a session here touches nothing of it."""
-    path = Path(write_session(config_home.project(here), "11111111-1111-4111-8111-111111111111", conversation(5)))
-    before = path.read_bytes()
-    receipt = imported(config_home, here, conversation(2))
-    assert receipt.session_id != path.stem
-    assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize("name", [str(path.relative_to(corpus_folder())) for path in corpus_sessions()])

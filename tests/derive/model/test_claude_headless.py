@@ -126,7 +126,8 @@ HOSTILE = (
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_foreign_text_is_fenced(tmp_path: Path, text: str) -> None:
-    """It stands between two lines that it can't have known, mentions no file to a client, and holds no control."""
+    """It stands between two lines that it can't have known, others each time; it mentions no file, holds no control."""
+    assert fenced("a", "b") != fenced("a", "b")
     made = stand_in(tmp_path, "result({'word': 'x'})")
     ask(made, text)
     said = made.calls()[0]["text"]
@@ -141,27 +142,21 @@ def test_foreign_text_is_fenced(tmp_path: Path, text: str) -> None:
     assert not set(inner) & {"\x1b", "\x00", "\u202e", "\x07"}
 
 
-def test_the_fence_is_another_each_time() -> None:
-    """What one run was told helps no transcript to end the next one's."""
-    assert fenced("a", "b") != fenced("a", "b")
-
-
 def test_an_at_sign_comes_back_as_one(tmp_path: Path) -> None:
     """The sign that stands for it on the way in is no part of an answer."""
     reply = ask(stand_in(tmp_path, "result({'word': text[text.index('\\uff20'):][:3]})"), "see @a for it")
     assert reply.data.word == "@a "
 
 
-def test_a_verbose_client_prints_a_list(tmp_path: Path) -> None:
-    """With ``verbose`` in the user's settings everything that happened is printed, the result last."""
-    body = "print('[{\"type\": \"system\"}, ', end='')\nresult({'word': 'x'})\nprint(']')"
-    assert ask(stand_in(tmp_path, body)).data.word == "x"
+VERBOSE = "print('[{\"type\": \"system\"}, ', end='')\nresult({'word': 'x'})\nprint(']')"
+"""With ``verbose`` in the user's settings everything that happened is printed, the result last."""
+ALONE = ['{"word": "x"}', '```json\n{"word": "x"}\n```', '  \n{"word": "x"}\n ']
 
 
-@pytest.mark.parametrize("said", ['{"word": "x"}', '```json\n{"word": "x"}\n```', '  \n{"word": "x"}\n '])
-def test_an_answer_that_is_json_alone(tmp_path: Path, said: str) -> None:
+@pytest.mark.parametrize("body", [VERBOSE, *(f"result(result={said!r})" for said in ALONE)])
+def test_an_answer_that_is_json_alone(tmp_path: Path, body: str) -> None:
     """Where the model did not use the form, an answer that is nothing but the object counts."""
-    assert ask(stand_in(tmp_path, f"result(result={said!r})")).data.word == "x"
+    assert ask(stand_in(tmp_path, body)).data.word == "x"
 
 
 @pytest.mark.parametrize(

@@ -84,15 +84,6 @@ def test_a_second_trim_has_one_block_that_names_both(config_home: ConfigHome) ->
     assert "· trimmed" in block
 
 
-def test_trimming_twice_is_trimming_once(config_home: ConfigHome) -> None:
-    """The same options find nothing more in the child, and it says that it would not pay."""
-    child = trimmed(config_home, session(config_home))
-    again = planned(config_home, child)
-    assert again.choices == ()
-    assert not again.pays
-    assert not receipt(again).written
-
-
 def test_a_stricter_threshold_acts_on_what_was_left(config_home: ConfigHome) -> None:
     """What was too short for the first trim goes in the second; its placeholder names the ORIGINAL session."""
     path = session(config_home)
@@ -178,14 +169,6 @@ def test_a_handoff_child_keeps_its_next_step(config_home: ConfigHome) -> None:
     assert next_step_of(block) == step
     assert made.session_id in block
     assert block.count(OPENING) == 1
-
-
-def test_a_prompt_that_quotes_a_block_stays(config_home: ConfigHome) -> None:
-    """Somebody who pasted a lineage block asked something: not a word of it is replaced."""
-    said = f"{OPENING}\nold\n{CLOSING}\nwhat is this?"
-    child = trimmed(config_home, written(config_home, Chain().ask(said).tool("t1")))
-    assert text(by_uuid(child)["c0"]) == said
-    assert len(blocks_in(child)) == 2
 
 
 def snapshot(message: str, **extra: Any) -> Record:

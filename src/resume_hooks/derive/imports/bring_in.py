@@ -212,9 +212,6 @@ def _holds(path: str, body: _MovedLines) -> bool:
         return False  # gone since it was found
 
 
-AS_IMPORTED = "import"
-
-
 class ImportedSession(NamedTuple):
     """A session of a bundle here, maybe ``existing`` before, with so many ``files`` beside it."""
 
@@ -262,7 +259,7 @@ def import_sessions(
             parent = called.get(came.head.parent_session_id, "")
             if parent and not came.existing:
                 with contextlib.suppress(OSError):
-                    record_link(Link(came.session_id, parent, came.head.kind or AS_IMPORTED, clock.now()), where)
+                    record_link(Link(came.session_id, parent, came.head.kind or "import", clock.now()), where)
     return imported
 
 

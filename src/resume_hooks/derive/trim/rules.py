@@ -217,10 +217,8 @@ def _failures(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # no
             key = call.tool, call.target
             succeeded[key] = max(material.places[call.number], succeeded.get(key, 0))
     for call_id, failed in material.calls.items():
-        if (
-            call_id in material.failed
-            and succeeded.get((failed.tool, failed.target), -1) > material.places[failed.number]
-        ):
+        later = succeeded.get((failed.tool, failed.target), -1)
+        if call_id in material.failed and later > material.places[failed.number]:
             for piece in material.by_call.get(call_id, ()):
                 yield Pick(piece, "failed, and was done again with success")
 
@@ -233,10 +231,6 @@ def _thinking(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # no
     for piece in _of(THINKING, material):
         if piece.number not in material.silent and material.places[piece.number] < material.last_turn:
             yield Pick(piece)
-
-
-def _media(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noqa: ARG001
-    yield from map(Pick, _of(MEDIA, material))
 
 
 def _longer_than_threshold(kind: str, times: int = 1) -> Rule:
@@ -275,7 +269,7 @@ RULES: dict[str, Rule] = {
     "failures": _failures,
     "thinking": _thinking,
     "attachments": _longer_than_threshold(ATTACHMENT),
-    "media": _media,
+    "media": lambda material, _: map(Pick, _of(MEDIA, material)),
     "results": _longer_than_threshold(RESULT),
     "inputs": _inputs,
     "pasted": _longer_than_threshold(PROMPT, PASTE_TIMES),

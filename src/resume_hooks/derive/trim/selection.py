@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from resume_hooks.derive.child.rewrite_chain import Edit
@@ -41,23 +41,16 @@ class Choice(NamedTuple):
         return scale.tokens(self.piece) - scale.tokens_of_text(self.piece.number, len(self.placeholder) + self.kept)
 
 
+@dataclass(slots=True)
 class Origins:
     """Where the originals of a session's records are: in itself, or where a record that was trimmed before says."""
 
-    def __init__(
-        self,
-        session_id: str,
-        file: str,
-        known: dict[int, Origin],
-        uuids: dict[int, str],
-        leads: Callable[[int], bool],
-    ) -> None:
-        self._session_id = session_id
-        self._file = file
-        self._known = known
-        self._uuids = uuids
-        self._leads = leads
-        self._origins: dict[int, Origin] = {}
+    _session_id: str
+    _file: str
+    _known: dict[int, Origin]
+    _uuids: dict[int, str]
+    _leads: Callable[[int], bool]
+    _origins: dict[int, Origin] = field(default_factory=dict)
 
     def of(self, number: int) -> Origin:
         """The origin of the record in line ``number``; one that is known counts as long as it leads somewhere."""
