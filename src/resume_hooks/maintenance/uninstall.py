@@ -15,6 +15,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import COPIES
 from resume_hooks.sessions.archived.layout import unpacked
 from resume_hooks.sessions.held_links import FOLDER, apart, folder
+from resume_hooks.storage.state_file import failing_as
 from resume_hooks.system import claude_cli
 from resume_hooks.system.invocation import quoted, typed
 from resume_hooks.system.plugin_files import MARKETPLACE, NAME, is_assembled, plugin_folder
@@ -150,7 +151,7 @@ def _copies() -> tuple[str, ...]:
 
 def remove(state: str, goes: list[str]) -> None:
     """Remove these paths, and what is empty then. WriteFailed."""
-    try:
+    with failing_as(f"{state} could not be removed", "Check its permissions."):
         copies = _copies()
         for path in goes:
             if os.path.basename(path) == FOLDER and path not in copies:
@@ -164,5 +165,3 @@ def remove(state: str, goes: list[str]) -> None:
         for folder in (*(os.path.join(state, name) for name in FOLDERS), state):
             if os.path.isdir(folder) and not os.listdir(folder):
                 os.rmdir(folder)
-    except OSError as error:
-        raise WriteFailed(f"{state} could not be removed: {error.strerror}", "Check its permissions.") from error

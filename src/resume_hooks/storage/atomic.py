@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from resume_hooks.errors import WriteFailed
 from resume_hooks.storage.append_carryover import Splice, await_line_end, begins_with, is_torn
 from resume_hooks.storage.locks import lock
-from resume_hooks.storage.state_file import MODE, create, discard, read_open, sweep, sync_folder, temporary_in
+from resume_hooks.storage.state_file import MODE, create, failing_as, read_open, spare, sweep, sync_folder
 
 BUFFER = 1024 * 1024  # bytes that are written at a time
 TRIES = 20  # how often a file is opened anew that somebody replaced just then
@@ -30,19 +30,11 @@ def create_session(path: str, chunks: Iterable[bytes], check: Callable[[str], No
     """
     folder = os.path.dirname(path)
     sweep(folder)
-    temporary = temporary_in(folder)
-    try:
+    with failing_as(f"Could not write {path}"), spare(folder) as temporary:
         with _written(temporary, chunks):
             check(temporary)
         name_exclusively(temporary, path)
         sync_folder(folder)
-    except OSError as error:
-        raise WriteFailed(
-            f"Could not write {path}: {error.strerror or error}",
-            "Nothing was changed. Check free space and the permissions of the folder.",
-        ) from error
-    finally:
-        discard(temporary)
 
 
 def replace_session(path: str, original: int, kept: str, chunks: Iterable[bytes], check: Callable[[str], None]) -> bool:
@@ -54,8 +46,7 @@ def replace_session(path: str, original: int, kept: str, chunks: Iterable[bytes]
     """
     folder = os.path.dirname(path)
     sweep(folder)
-    temporary = temporary_in(folder)
-    try:
+    with failing_as(f"Could not rewrite {path}"), spare(folder) as temporary:
         splice = Splice(original, os.path.getsize(kept))
         with _written(temporary, chunks):
             check(temporary)
@@ -75,13 +66,6 @@ def replace_session(path: str, original: int, kept: str, chunks: Iterable[bytes]
             os.utime(temporary, ns=(was.st_atime_ns, was.st_mtime_ns))
             os.replace(temporary, path)
             return _followed(path, splice, target.fileno())
-    except OSError as error:
-        raise WriteFailed(
-            f"Could not rewrite {path}: {error.strerror or error}",
-            "Nothing was changed. Check free space and the permissions of the folder.",
-        ) from error
-    finally:
-        discard(temporary)
 
 
 def append_line(path: str, line: bytes) -> None:
@@ -112,7 +96,9 @@ def append_records(path: str, lines: Sequence[bytes]) -> None:
     A line that a client is writing just then is waited for. The file's time stays, unless others write too: by it the
     client tells which session is the latest, and which are old enough to be deleted.
     """
-    try:
+    with failing_as(
+        f"Could not add to {path}", "Nothing was changed. Check free space and the permissions of the file."
+    ):
         descriptor = _open_to_append(path)
         try:
             await_line_end(descriptor)
@@ -121,11 +107,6 @@ def append_records(path: str, lines: Sequence[bytes]) -> None:
             _keep_time(descriptor, was, was.st_size + written)
         finally:
             os.close(descriptor)
-    except OSError as error:
-        raise WriteFailed(
-            f"Could not add to {path}: {error.strerror or error}",
-            "Nothing was changed. Check free space and the permissions of the file.",
-        ) from error
 
 
 def _open_to_append(path: str, create: int = 0) -> int:
@@ -153,13 +134,9 @@ def _append(descriptor: int, lines: bytes) -> int:
 
 
 def _unshare(path: str, descriptor: int) -> None:
-    temporary = temporary_in(os.path.dirname(path))
-    try:
+    with spare(os.path.dirname(path)) as temporary:
         create(temporary, read_open(descriptor, os.fstat(descriptor).st_size))
         os.replace(temporary, path)
-    except OSError:
-        discard(temporary)
-        raise
 
 
 def _keep_time(descriptor: int, was: os.stat_result, size: int) -> None:
@@ -174,14 +151,12 @@ def _keep_time(descriptor: int, was: os.stat_result, size: int) -> None:
 
 def _followed(path: str, splice: Splice, target: int) -> bool:
     """See to what comes after the rename; whether a program still has the old file open."""
-    try:
+    with failing_as(
+        f"{path} was rewritten, but what a running client added meanwhile could not be",
+        "Make room on the disk. The last lines may be missing; what was trimmed is in the backup.",
+    ):
         held = splice.follow(target)
         os.fsync(target)
-    except OSError as error:
-        raise WriteFailed(
-            f"{path} was rewritten, but what a running client added meanwhile could not be: {error.strerror or error}",
-            "Make room on the disk. The last lines may be missing; what was trimmed is in the backup.",
-        ) from error
     sync_folder(os.path.dirname(path))
     return held
 

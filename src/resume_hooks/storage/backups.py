@@ -14,7 +14,7 @@ from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import Where, open_regular
 from resume_hooks.storage.append_carryover import begins_with
 from resume_hooks.storage.locks import leads_to, locked_folder
-from resume_hooks.storage.state_file import create, discard, read_open, sweep, temporary_in
+from resume_hooks.storage.state_file import create, discard, failing_as, read_open, sweep, temporary_in
 
 FOLDER = "backups"
 FILES = "files"  # below it: copies of what a rewind of a project's files overwrote
@@ -53,21 +53,14 @@ def copied(path: str, copy: str, *, stays: bool = False) -> Iterator[int]:
 
     A copy that is to stay is on disk. WriteFailed where it can't be made; nothing is left of it then.
     """
-    try:
+    with failing_as(f"{path} can't be read", "Nothing was changed."):
         stream = open_regular(path, follow=False)
-    except OSError as error:
-        raise WriteFailed(f"{path} can't be read: {error.strerror or error}", "Nothing was changed.") from error
     with stream:
         original, made, whole = stream.fileno(), not os.path.lexists(copy), False
         try:
-            try:
+            with failing_as(f"{path} could not be copied to {copy}"):
                 create(copy, read_open(original, os.fstat(original).st_size), lasting=stays)
                 whole = begins_with(original, copy)
-            except OSError as error:
-                raise WriteFailed(
-                    f"{path} could not be copied to {copy}: {error.strerror or error}",
-                    "Nothing was changed. Check free space and the permissions of the folder.",
-                ) from error
             if not whole:
                 raise WriteFailed(f"{path} changed while it was copied", "Nothing was changed. Run the command again.")
             yield original

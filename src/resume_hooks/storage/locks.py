@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from resume_hooks.errors import SessionOpen, WriteFailed
 from resume_hooks.paths import Where, private_folder
-from resume_hooks.storage.state_file import MODE
+from resume_hooks.storage.state_file import MODE, UNCHANGED
 
 try:
     import fcntl
@@ -108,7 +108,7 @@ def _open(path: str, where: Where, failed: str) -> int | None:
             return None  # there when it was to be made, and gone when it was looked at
         raise WriteFailed(
             f"{failed} {folder}: {error.strerror or error}",
-            "Nothing was changed. Check free space and the permissions of the folder.",
+            UNCHANGED,
         ) from error
 
 

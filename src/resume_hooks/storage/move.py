@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Iterator
 
 from resume_hooks.storage.atomic import BUFFER, name_exclusively
-from resume_hooks.storage.state_file import MODE, discard, temporary_in
+from resume_hooks.storage.state_file import MODE, spare
 
 IN_USE = 60 * 60
 """Seconds after its last use that a copy stays which can be made anew."""
@@ -27,14 +27,11 @@ def second_name(source: str, target: str) -> None:
     except (FileExistsError, FileNotFoundError):
         raise
     except (OSError, NotImplementedError):  # another file system, or one without links
-        temporary = temporary_in(os.path.dirname(target))
-        try:
+        with spare(os.path.dirname(target)) as temporary:
             _copy_file(source, temporary)
             if not is_same(source, temporary):
                 raise OSError(errno.EIO, "Changed while it was copied", source) from None
             name_exclusively(temporary, target)
-        finally:
-            discard(temporary)
 
 
 def inside(path: str) -> list[str]:

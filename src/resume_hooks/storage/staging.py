@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
-from resume_hooks.errors import ImportFailed, WriteFailed
+from resume_hooks.errors import ImportFailed
 from resume_hooks.paths import Where, open_regular, private_folder
-from resume_hooks.storage.state_file import MODE, discard, sweep, temporary_in
+from resume_hooks.storage.state_file import MODE, discard, failing_as, sweep, temporary_in
 
 MAX_BYTES = 200 * 1024 * 1024  # bytes that are taken in where nobody says how many
 MAX_LINE = 64 * 1024 * 1024  # bytes of one line, which a parser may need thirty times; the longest known has 60 MB
@@ -39,13 +39,15 @@ def taken_in(chunks: Iterable[bytes], most: int, where: Where) -> Iterator[Taken
     So is that folder where it was made for it and nothing else is there. ImportFailed past ``most`` bytes, for a line
     past ``MAX_LINE`` of them, and for damaged gzip; WriteFailed where the disk refuses.
     """
-    temporary, folder = "", where.state
-    known = os.path.lexists(folder)
+    folder = where.state
+    known, temporary = os.path.lexists(folder), temporary_in(folder)
     try:
-        try:
+        with failing_as(
+            "What was to be imported could not be kept",
+            "Nothing was changed. Check free space and the permissions of the state folder.",
+        ):
             private_folder(folder, where)
             sweep(folder)
-            temporary = temporary_in(folder)
             digest = hashlib.sha256()
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
             with os.fdopen(descriptor, "wb") as stream:
@@ -54,15 +56,9 @@ def taken_in(chunks: Iterable[bytes], most: int, where: Where) -> Iterator[Taken
                     stream.write(chunk)
                 size = stream.tell()
             taken = Taken(temporary, size, digest.hexdigest())
-        except OSError as error:
-            raise WriteFailed(
-                f"What was to be imported could not be kept: {error.strerror or error}",
-                "Nothing was changed. Check free space and the permissions of the state folder.",
-            ) from error
         yield taken
     finally:
-        if temporary:
-            discard(temporary)
+        discard(temporary)
         if not known:
             with contextlib.suppress(OSError):  # something was kept in it
                 os.rmdir(folder)

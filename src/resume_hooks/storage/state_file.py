@@ -9,11 +9,13 @@ import contextlib
 import os
 from collections.abc import Iterable, Iterator
 
+from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import Where, private_folder, read_at
 
 MODE = 0o600
 
 PIECE = 1024 * 1024  # bytes that are read at a time
+UNCHANGED = "Nothing was changed. Check free space and the permissions of the folder."
 _TEMP_PREFIX = ".resume-hooks-"
 _TEMP_SUFFIX = ".tmp"
 
@@ -25,12 +27,9 @@ def replace(path: str, content: bytes | Iterable[bytes], where: Where) -> None:
     """Write a private file, synced, in place of a file or link; its folder is made. OSError leaves the old one."""
     folder = private_folder(os.path.dirname(path), where)
     sweep(folder)
-    temporary = temporary_in(folder)
-    try:
+    with spare(folder) as temporary:
         create(temporary, [content] if isinstance(content, bytes) else content)
         os.replace(temporary, path)
-    finally:
-        discard(temporary)
     sync_folder(folder)
 
 
@@ -67,6 +66,25 @@ def read_open(descriptor: int, size: int) -> Iterator[bytes]:
 def temporary_in(folder: str) -> str:
     """A name for a temporary file, which ``sweep`` removes should its writer be killed."""
     return os.path.join(folder, f"{_TEMP_PREFIX}{os.getpid()}-{os.urandom(4).hex()}{_TEMP_SUFFIX}")
+
+
+@contextlib.contextmanager
+def spare(folder: str) -> Iterator[str]:
+    """A name for a temporary file or folder; what still has it when the block is left is removed."""
+    temporary = temporary_in(folder)
+    try:
+        yield temporary
+    finally:
+        discard(temporary)
+
+
+@contextlib.contextmanager
+def failing_as(what: str, remedy: str = UNCHANGED) -> Iterator[None]:
+    """Raise WriteFailed for an OSError of the block: ``what`` could not be done, and why the system says so."""
+    try:
+        yield
+    except OSError as error:
+        raise WriteFailed(f"{what}: {error.strerror or error}", remedy) from error
 
 
 def sweep(folder: str) -> None:

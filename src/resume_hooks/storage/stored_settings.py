@@ -34,8 +34,6 @@ def store(name: str, text: str, where: Where | None = None) -> Value:
     if not isinstance(version, int) or version > VERSION:
         raise WriteFailed(f"{path} was written by a newer resume-hooks", "Update this one, or use the newer one.")
     values = there | {"version": VERSION, name: value}
-    try:
+    with state_file.failing_as(f"Could not write {path}", "Check the folder's permissions."):
         state_file.replace(path, (json.dumps(values, indent=2) + "\n").encode(), where)
-    except OSError as error:
-        raise WriteFailed(f"Could not write {path}: {error.strerror}", "Check the folder's permissions.") from error
     return value
