@@ -19,6 +19,7 @@ import pytest
 from hypothesis import settings
 
 from resume_hooks import seam
+from resume_hooks.parts import NAMES
 from tests.builders import ConfigHome
 from tests.cli.fork_server import ForkServer
 from tests.corpus import real_session  # noqa: F401 - a fixture
@@ -138,14 +139,40 @@ BELOW_PARTS = frozenset(
 """Tests of packages that know no verb and no trigger, and of scripts that are the same whatever parts are here."""
 
 
+AT_THE_SEAM = frozenset(
+    {
+        *(f"cli/test_{name}.py" for name in ("archive", "delete", "doctor", "handoff", "lineage_verbs", "main")),
+        *(f"cli/test_{name}.py" for name in ("output", "resume_terminal", "search", "sessions")),
+        *(f"hooks/test_{name}.py" for name in ("broken_venv", "expiring_sessions", "handoff", "index_at_start")),
+        *(f"hooks/test_{name}.py" for name in ("inside", "trim")),
+        *("parts/attribution/test_where_edits_lie.py", "parts/codex/test_verbs.py", "parts/documents/test_verb.py"),
+        *("parts/lost/test_lost_sessions.py", "parts/marks/test_fork_point.py", "parts/moved/test_other_copies.py"),
+        *("parts/moved/test_resume.py", "parts/secrets/scrub/test_purge.py", "parts/secrets/test_scrub.py"),
+        *("parts/share/test_export.py", "parts/share/test_import.py", "parts/smart_trim/test_verb.py"),
+        *("parts/subagents/test_children.py", "parts/team/test_check.py", "parts/team/test_verbs.py"),
+    }
+)
+"""With tests of the core that name parts they reach each place where parts are asked for, and those of each part where
+others are.
+"""
+
+HERE = list(map(seam.is_there, NAMES))
+"""Which parts are here."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """``--apart``: ``make core`` runs the rest."""
     parser.addoption("--apart", action="store_true", help="leave out what make core runs, and no part changes")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """``--apart``: what ``make core`` runs whole is not even imported."""
-    if not config.getoption("--apart") or collection_path.suffix != ".py" or not _is_below_parts(collection_path):
+    """Do not even import what is left out: what ``make core`` runs whole, and without a part what that changes not."""
+    if not collection_path.match("test_*.py"):
+        return None
+    if not all(HERE):
+        here_alone = not any(HERE) and _is_below_parts(collection_path)
+        return not (here_alone or _asks_for_parts(collection_path)) or None
+    if not config.getoption("--apart") or not _is_below_parts(collection_path):
         return None
     return not re.search(r"mark\.(e2e|slow)\b", collection_path.read_text(encoding="utf-8")) or None
 
@@ -170,6 +197,13 @@ def _runs_in_core(item: pytest.Item) -> bool:
 def _is_below_parts(path: Path) -> bool:
     file = path.relative_to(REPO / "tests")
     return not BELOW_PARTS.isdisjoint({file.parts[0], str(file)})
+
+
+def _asks_for_parts(path: Path) -> bool:
+    """Whether a test file is one of AT_THE_SEAM, or one of the core that names parts."""
+    file = path.relative_to(REPO / "tests")
+    names = r"\b(parts|part_table|seam)\b"
+    return str(file) in AT_THE_SEAM or (file.parts[0] != "parts" and bool(re.search(names, path.read_text("utf-8"))))
 
 
 def _is_wide(item: pytest.Item) -> bool:

@@ -75,8 +75,9 @@ def test_from_a_package_in_one_line(wheel: Path, client: ClientVersion, home: Cl
     Removed again, a trigger says what is missing, and the engine's own packages are fetched.
     """
     tool, data = home.root / "tool", home.config / "plugins" / "data" / "resume-hooks-resume-hooks"
-    subprocess.run([sys.executable, "-m", "venv", str(tool)], check=True)
-    fetched = subprocess.run([tool / "bin" / "pip", "install", "-q", str(wheel)], capture_output=True, check=False)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tool)], check=True)
+    pip = [sys.executable, "-m", "pip", "--python", str(tool), "install", "-q", str(wheel)]
+    fetched = subprocess.run(pip, capture_output=True, check=False)
     need("the package index", fetched.returncode == 0, fetched.stderr.decode())
     (home.root / "bin").mkdir()
     (home.root / "bin" / "claude").symlink_to(client.command[0])

@@ -77,23 +77,30 @@ def assert_nothing_asked(tui: Tui) -> None:
 
 @pytest.mark.parametrize("code", one_in(2, REFUSED))
 def test_one_key_opens_a_repaired_copy(modern: Tui, plugin: Path, code: str) -> None:
-    """The copy is there without a request; what it sends next keeps the API's rules and holds all that was said."""
-    parent = refuse(modern, plugin, CASE[code].content, REFUSED[code])
+    """The copy is there without a request; what it sends next keeps the API's rules and holds all that was said.
+
+    An API that is overloaded says nothing of the session, so nothing is asked before.
+    """
+    parent = refuse(modern, plugin, CASE[code].content, OVERLOADED)
+    assert_nothing_asked(modern)
+    modern.api.script = lambda _: Refusal(400, REFUSED[code])
+    modern.submit("hello again DELTA")
     modern.wait_for(QUESTION)
     modern.wait_idle()
-    before, asked = parent.read_bytes(), len(modern.api.requests)
+    before = parent.read_bytes()
     assert children(modern.home, parent) == []
+    modern.api.clear()
     modern.key("1")
     modern.wait_gone(QUESTION)
     modern.wait_idle()
     child = child_of(modern.home, parent)
     modern.wait_idle()
-    assert len(modern.api.requests) == asked
+    assert not modern.api.requests
     assert parent.read_bytes().startswith(before)
     modern.api.script = lambda request: Refusal(400, broken_rule(request)) if broken_rule(request) else None
     modern.submit("now go on BETA")
-    modern.wait_for("Mock reply")
-    (request,) = modern.api.main_requests()[asked:]
+    modern.wait_for(r"BETA\s+● Mock reply")
+    (request,) = modern.api.main_requests()
     assert broken_rule(request) == ""
     said = [message for message in request["messages"] if message["role"] != "system"]
     assert " ".join(filter(None, told(said))).startswith(CASE[code].kept)
@@ -156,10 +163,10 @@ def test_where_no_repair_helps_a_handoff_is_named_once(tui: Tui, plugin: Path) -
     assert len(tui.home.sessions()) == 1
 
 
-@pytest.mark.parametrize("message", one_in(2, [OVERLOADED, "max_tokens: 99999 > 64000"]))
-def test_other_errors_ask_nothing(tui: Tui, plugin: Path, message: str) -> None:
+@pytest.mark.wide
+def test_other_errors_ask_nothing(tui: Tui, plugin: Path) -> None:
     """Though the session is damaged: the error is not about that."""
-    refuse(tui, plugin, UNSIGNED, message)
+    refuse(tui, plugin, UNSIGNED, "max_tokens: 99999 > 64000")
     assert_nothing_asked(tui)
 
 

@@ -45,7 +45,10 @@ def test_it_installs_by_the_line_of_its_readme(
 
 
 def test_its_commands_answer(tui: Tui, edition: Path, parent: Path) -> None:
-    """``/trim`` asks, ``/search`` finds, ``/handoff`` opens the fresh session with its step in the box."""
+    """``/trim`` asks, ``/search`` finds, ``/handoff`` opens the fresh session with its step in the box.
+
+    A search of the model's asks by the client's own question; after a yes it reads the answer. Headless it is refused.
+    """
     begin(tui, edition)
     tui.submit("/trim")
     tui.wait_for("2. Trim here, in place")
@@ -61,14 +64,9 @@ def test_its_commands_answer(tui: Tui, edition: Path, parent: Path) -> None:
     tui.wait_idle()
     assert tui.input_text() == "fix the flaky test"
     assert child_of(tui.home, parent).is_file()
-
-
-def test_a_search_of_the_model_s_asks(tui: Tui, edition: Path, parent: Path) -> None:
-    """The client's own question; after a yes the model reads the answer. Headless it is refused."""
     command = f'"{edition}/hooks/engine" search --session {parent.stem} the'
     tui.api.script = [bash(command), "done"]
-    begin(tui, edition)
-    tui.submit("what did we say?")
+    tui.key("Enter")
     tui.wait_for("This command requires approval")
     tui.wait_for("3. No")
     tui.wait_idle()

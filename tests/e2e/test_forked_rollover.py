@@ -20,16 +20,17 @@ from tests.needs import one_in
 
 ANSWER = json.dumps(SUMMARY)
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+SILENT = {"RESUME_HOOKS_CLIPBOARD": "none", "RESUME_HOOKS_VAULT": "off"}
+"""No word of ours but the tested ones, also where a start finds children, which it would ask to archive."""
+
 WARM = Usage(11, 7, 41_000, 1_300)
 CALL = {"name": "Bash", "input": {"command": "touch ran"}}
 
 
-def begin(tui: Tui, plugin: Path, folder: Path, **env: str) -> Path:
+def begin(tui: Tui, plugin: Path, folder: Path) -> Path:
     """A session of one turn, its cache warm by what the API counted."""
     tui.api.usage = WARM
-    tui.start(
-        plugin_dir=plugin, extra_env=on_path(tui.version, folder / "bin") | {"RESUME_HOOKS_CLIPBOARD": "none"} | env
-    )
+    tui.start(plugin_dir=plugin, extra_env=on_path(tui.version, folder / "bin") | SILENT)
     tui.submit("remember the word ALPHA")
     tui.wait_for("Mock reply 1")
     tui.wait_idle()
@@ -154,7 +155,7 @@ def test_without_an_answer_the_headless_model_is_asked(
         turn(tui)
     assert not (tui.home.cwd / "ran").exists()
     tui.close()
-    tui.start(resume=session.stem, plugin_dir=plugin, extra_env=on_path(tui.version, tmp_path / "again"))
+    tui.start(resume=session.stem, plugin_dir=plugin, extra_env=on_path(tui.version, tmp_path / "again") | SILENT)
     tui.submit("/rollover")
     tui.wait_for("gave no answer: nothing was sent")
     child = rolled_over(tui, session)

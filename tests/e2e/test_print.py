@@ -25,9 +25,6 @@ def parent(every_client: ClientVersion, home: ClientHome, api: MockApi) -> Path:
     return home.project_folder / f"{PARENT}.jsonl"
 
 
-LOOK_ALIKES = ('{"prompt":">resume"}', "> a quoted line")
-
-
 def test_an_untriggered_prompt_goes_through_unchanged(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
@@ -35,11 +32,10 @@ def test_an_untriggered_prompt_goes_through_unchanged(
 
     Which text does is the guard's (tests/hook_scripts/test_guard.py) and the prompt's (tests/hooks).
     """
-    for prompt in LOOK_ALIKES:
-        api.clear()
-        done = run_print(every_client, home, api, prompt, plugin_dir=plugin, extra_env=ENGINE)
-        assert done.returncode == 0, done.stderr
-        assert prompt.strip() in last_user_text(api.main_requests()[-1])
+    prompt = '{"prompt":">resume"}'
+    done = run_print(every_client, home, api, prompt, plugin_dir=plugin, extra_env=ENGINE)
+    assert done.returncode == 0, done.stderr
+    assert prompt in last_user_text(api.main_requests()[-1])
 
 
 def test_triggers_are_blocked_in_both_forms(

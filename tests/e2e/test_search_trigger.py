@@ -11,6 +11,7 @@ import pytest
 from resume_hooks.search.index.database import index_file, open_read_only
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.harness.processes import wait_until
 from tests.e2e.plugin import ENGINE, PARENT
 from tests.needs import one_in
 
@@ -30,8 +31,18 @@ def test_print_mode_shows_hits_and_asks_no_model(
 
 @pytest.mark.parametrize("sign", one_in(2, [">", "/resume-hooks:"]))
 def test_typed_into_the_client(tui: Tui, plugin: Path, parent: Path, sign: str) -> None:
-    """Both forms show the hits; what is nowhere is said to be; the session goes on afterwards."""
+    """A start indexes what nobody searched yet, by the hook that the client does not wait for, and says nothing of it.
+
+    Then a search has nothing to read: both forms show the hits; what is nowhere is said to be; the session goes on.
+    """
+    os.utime(parent, (time.time() - 3_600,) * 2)  # nobody finishes its last line any more
     tui.start(plugin_dir=plugin, extra_env=ENGINE)
+    where = tui.home.where
+    assert wait_until(Path(where.state, "pending", "indexed.json").exists)
+    with open_read_only(index_file(where)) as db:
+        (read, size) = db.execute("SELECT end, size FROM files WHERE session=?", (PARENT,)).fetchone()
+    assert read == size == parent.stat().st_size
+    assert "index" not in "\n".join(tui.screen())
     tui.submit(f"{sign}search {WORDS}")
     tui.wait_for(f"/resume {PARENT}")
     tui.wait_for("opens a session")
@@ -41,18 +52,3 @@ def test_typed_into_the_client(tui: Tui, plugin: Path, parent: Path, sign: str) 
     tui.submit(f"{sign}search xyzzyplugh")
     tui.wait_for("nothing found")
     assert not tui.api.main_requests()
-
-
-def test_a_start_indexes_what_nobody_searched_yet(tui: Tui, plugin: Path, parent: Path) -> None:
-    """The hook that the client does not wait for; a search then has nothing to read, and the screen says nothing."""
-    os.utime(parent, (time.time() - 3_600,) * 2)  # nobody finishes its last line any more
-    tui.start(plugin_dir=plugin, extra_env=ENGINE)
-    where = tui.home.where
-    stamp = Path(where.state, "pending", "indexed.json")
-    deadline = time.monotonic() + 30
-    while not stamp.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    with open_read_only(index_file(where)) as db:
-        (read, size) = db.execute("SELECT end, size FROM files WHERE session=?", (PARENT,)).fetchone()
-    assert read == size == parent.stat().st_size
-    assert "index" not in "\n".join(tui.screen())

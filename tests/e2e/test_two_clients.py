@@ -13,7 +13,7 @@ from resume_hooks.sessions.locate import session_file
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
-from tests.e2e.plugin import children, spoken
+from tests.e2e.plugin import children, opened, spoken
 from tests.e2e.test_context_rollover import on_path, summarising
 from tests.e2e.test_inside import ASK_FIRST, QUIET, begin
 
@@ -29,14 +29,14 @@ def both(client: ClientVersion, home: ClientHome, api: MockApi) -> Iterator[tupl
 
 def went_on(both: tuple[Tui, Tui], parent: Path) -> None:
     """Each of the two goes on in a child of its own, which holds its prompt alone."""
-    api = both[0].api
+    home, api = both[0].home, both[0].api
     for number, tui in enumerate(both):
         tui.wait_idle()
         tui.submit(f"prompt of client {number}")
         tui.wait_for(rf"prompt of client {number}(?:.*\n)+?.*Mock reply")
         tui.wait_idle()
         assert "[SESSION LINEAGE]" in spoken(api.main_requests()[-1])
-    found = children(both[0].home, parent)
+    found = [path for path in children(home, parent) if path in {opened(tui) for tui in both}]
     held = [sorted(set(re.findall(r"prompt of client \d", path.read_text()))) for path in found]
     assert sorted(held) == [["prompt of client 0"], ["prompt of client 1"]]
 
@@ -44,8 +44,11 @@ def went_on(both: tuple[Tui, Tui], parent: Path) -> None:
 @pytest.mark.parametrize(
     "at_once", [True, pytest.param(False, marks=pytest.mark.wide)], ids=["at once", "one after the other"]
 )
-def test_a_handoff_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path, at_once: bool) -> None:
-    """The same words make a child each; asked again in one client they lead back to its own."""
+def test_a_handoff_and_a_trim_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path, at_once: bool) -> None:
+    """The same words make a child each; asked again in one client they lead back to its own.
+
+    Of the parent both are asked for a trim, both say yes, and each opens its own copy.
+    """
     for tui in both:
         begin(tui, plugin)
     for tui in both:
@@ -73,12 +76,10 @@ def test_a_handoff_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path, at
     for tui in both:
         tui.empty_box()
     went_on(both, parent)
-
-
-def test_a_trim_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path) -> None:
-    """Both are asked, both say yes, and each opens its own copy."""
     for tui in both:
-        begin(tui, plugin)
+        tui.submit(f"/resume {parent.stem}")
+        tui.wait_gone("Handed off from")
+        tui.wait_idle()
         tui.submit("/trim")
         tui.wait_for("1. Open the trimmed copy")
         tui.wait_idle()
@@ -86,7 +87,7 @@ def test_a_trim_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path) -> No
         tui.key("1")
     for tui in both:
         tui.wait_for("This is the new session")
-    assert wait_until(lambda: len(children(both[0].home, parent)) == 2)
+    assert wait_until(lambda: len(children(first.home, parent)) == 4)
     went_on(both, parent)
 
 
