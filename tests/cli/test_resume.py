@@ -79,7 +79,7 @@ def test_for_programs(document: Document, parent: str) -> None:
     assert data["typical_turn"] == {"requests": 1, "tokens": 0}
     assert data["base"] == {"tokens": 165_004, "shared": 20_000}
     assert data["rates"] == {"input": 1.0, "cache_read": 0.1, "uncached": 1.25, "output": 5.0}
-    assert [row["name"] for row in data["estimates"]] == ["go on", "trim", "handoff", "rollover", "compact"]
+    assert [row["name"] for row in data["estimates"]] == ["go on", "handoff", "rollover", "compact"]
     assert data["estimates"][0] == {
         "name": "go on",
         "after": 165_005,
