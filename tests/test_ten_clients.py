@@ -36,7 +36,7 @@ for turn in range(rounds):
     for where in (path, shared):
         said = send(prompt.main, where, prompt=f">handoff step {turn} of {os.getpid()}")
         assert "handed off" in said, said
-    assert "found" in send(prompt.main, path, prompt=">search prompt")
+    assert " turns" in send(prompt.main, path, prompt=">search prompt")
     assert "there is nothing to do" in send(prompt.main, path, prompt=">resume")
     send(prompt.main, path, prompt=f">mark goal {turn}")
     assert send(prompt.main, path, prompt="not ours") == ""
