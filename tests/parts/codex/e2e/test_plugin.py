@@ -64,7 +64,7 @@ def test_a_session_goes_on_by_triggers(with_plugin: CodexHome) -> None:
         tui.wait_for(r"Table: >resume --table")
         assert "/resume-hooks:" not in tui.text()
         tui.enter(">search needle")
-        tui.wait_for(r"search · needle · 1 found")
+        tui.wait_for(r"search · needle · 1 turn")
         tui.enter(">lineage")
         tui.wait_for(r"lineage, oldest first \(1 session\)")
         tui.enter(">trim")
