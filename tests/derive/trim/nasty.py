@@ -221,7 +221,7 @@ def _links(make: Maker) -> None:
     elif trouble == "twice" and rows:
         make.lines.append(make.draw(st.sampled_from(rows)))
     elif trouble == "sidechain":
-        make.user("of a sub-agent", isSidechain=True, link=make.pick(True, False))
+        make.user("of a sub-agent", isSidechain=True, link=False)  # no client goes on from one
     elif trouble == "sent as":
         make.user("queued", sentAsUuid=f"sent-{make.count}")
         make.parent = f"sent-{make.count - 1}"
