@@ -232,7 +232,7 @@ class HeadTail:
     def prompts(self) -> int:
         """Prompts that the two ends hold; what was copied by a trim in place counts once."""
         found = filter(records.is_prompt, self._seen if self.whole is None else self.whole)
-        return len({records.string(record, "timestamp") or records.string(record, "uuid") for record in found})
+        return len({(records.string(record, "timestamp"), records.prompt_text(record)) for record in found})
 
     @property
     def is_helper(self) -> bool:
