@@ -82,6 +82,7 @@ def test_a_usage_error_leads_to_help_that_there_is(cli: Cli, words: list[str], w
     done = cli(*words)
     said = json.loads(done.stdout)["error"]["remedy"] if "--json" in words else done.stderr.decode().rstrip()
     assert said.split("\n")[-1] == way
+    assert "command" not in said
 
 
 def test_a_name_of_claude_code_leads_to_the_verb(cli: Cli) -> None:
@@ -122,6 +123,12 @@ def test_an_unknown_locator_is_1(cli: Cli, document: Document, verb: str, locato
     done = cli(verb, locator)
     assert (done.returncode, done.stdout) == (1, b"")
     assert document(verb, locator, code=1)["error"]["code"] == "session-not-found"
+
+
+def test_a_few_characters_of_an_id_are_no_claim(cli: Cli) -> None:
+    """Of fewer than four nothing is looked up, so nothing is said of ids."""
+    assert b"no id starts so" in cli("info", "dead").stderr
+    assert cli("info", "dea").stderr.startswith(b"resume-hooks: No session is called 'dea'\n")
 
 
 def test_no_session_yet_is_1(document: Document) -> None:

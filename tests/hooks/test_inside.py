@@ -55,6 +55,8 @@ def test_help_names_what_is_typed_there() -> None:
     text = ask("resume-hooks:help")["text"]
     assert all(re.search(rf"^  /{row.bare} ", text, re.MULTILINE) for row in ROWS.values() if row.bare)
     assert "resume-hooks:" not in text
+    assert "[next step] Go on" in text, "what follows a long usage stands apart"
+    assert ask("lineage", "help")["text"].startswith("/lineage\n  Show this session's ancestors")
     assert "  handoff [next step] " in ask("resume-hooks:help", screen=False)["text"]
 
 
@@ -80,6 +82,7 @@ def test_help_alone_is_no_text(parent: Path, command: str, word: str) -> None:
         ("recall", "foo", "/recall takes no words"),
         ("resume-hooks:lineage", "foo", "/resume-hooks:lineage takes no words"),
         ("full", "--tabel", "--tabel is no option here: there is --table"),
+        ("rollover", "--quick", "--quick is no option here"),
     ],
 )
 def test_what_a_command_does_not_know_is_named(parent: Path, command: str, words: str, said: str) -> None:
@@ -96,6 +99,8 @@ def test_the_card_of_full_names_no_id(parent: Path) -> None:
     for empty in (lambda: parent.write_bytes(session_bytes([cleared])), parent.unlink):
         empty()
         assert ask("full")["text"] == "Nothing was asked in this session yet: go on, there is nothing to do."
+        assert ask("full", "--table")["text"] == ask("full")["text"]
+        assert ask("full", "--tabel")["text"].startswith("--tabel is no option here: there is --table")
 
 
 def test_a_handoff_without_a_screen_is_todays_card(parent: Path) -> None:
@@ -181,6 +186,12 @@ def test_a_rollover_says_what_is_waited_for_then_opens(
     assert made["remark"] == ""
     assert {failed["open"], made["open"]} == {child.stem for child in children(parent)}
     assert "text" in ask("rollover", screen=False)
+
+
+def test_esc_before_a_rollover_made_anything_is_told(parent: Path) -> None:
+    """Nothing stands of it, and it can be asked for again."""
+    assert ask("left", "rollover")["text"] == "No summary, and no session was made. /rollover asks anew."
+    assert children(parent) == []
 
 
 def test_what_is_to_be_pasted_is_copied(parent: Path) -> None:
