@@ -11,6 +11,8 @@ import pytest
 from resume_hooks import part_table, parts, seam
 from resume_hooks.cli.main import run
 from resume_hooks.errors import UsageError
+from tests import conftest
+from tests.needs import REPO
 
 PART = '''
 """An example."""
@@ -83,6 +85,13 @@ def test_each_folder_is_a_part() -> None:
     """``parts.NAMES`` names what is there; one may be taken away."""
     folders = {path.parent.name for path in Path(seam.FOLDER).glob("*/__init__.py")}
     assert folders <= set(parts.NAMES)
+
+
+def test_each_file_that_runs_without_a_part_is_there() -> None:
+    """Unless its own part was taken away: a name that leads nowhere would be a test that never runs."""
+    named = (Path(name) for name in conftest.AT_THE_SEAM | conftest.BELOW_PARTS)
+    here = (name for name in named if name.parts[0] != "parts" or Path(seam.FOLDER, name.parts[1]).is_dir())
+    assert [str(name) for name in here if not (REPO / "tests" / name).exists()] == []
 
 
 def test_a_part_by_the_recipe(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
