@@ -241,7 +241,7 @@ def _standing(session: SessionFile, mark: Mark) -> _Standing:
     parent = scan_parent(session)
     nodes = linearize(parent.transcript.chain).nodes
     kept, lost, remarks = _kept(parent.transcript, mark)
-    there = _as_it_was(session, mark) if lost else None
+    there = _as_it_was(session, mark) if lost and not mark.left else None
     return there or _Standing(parent, kept, nodes[0 if lost else len(kept) :], lost, remarks)
 
 
