@@ -15,7 +15,7 @@ from resume_hooks import clock
 from resume_hooks.derive import agents
 from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.derive.trim import plan
-from resume_hooks.derive.trim.options import MIN_SAVINGS, options_of
+from resume_hooks.derive.trim.options import options_of
 from resume_hooks.errors import NothingToHandOff, NothingToTrim, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest import as_text
@@ -265,8 +265,9 @@ def _trimmed(session: SessionFile, where: Where) -> _Trimmed | None:
         scanned = plan.read(session)
     except NothingToTrim:
         return None
-    decided = plan.decide(scanned, options_of(), where)
-    pays = decided.savings.tokens >= MIN_SAVINGS
+    options = options_of()
+    decided = plan.decide(scanned, options, where)
+    pays = decided.savings.tokens >= options.min_savings
     return _Trimmed(decided.before, decided.after if pays else None, scanned.transcript.chain)
 
 
