@@ -13,7 +13,7 @@ from tests.needs import REPO, corpus
 
 HERE = Path(__file__).parent
 SAMPLE = "sample"
-HALVES = ("tune", "final", "unseen", SAMPLE)
+HALVES = ("tune", "final", "unseen", "sealed", SAMPLE)
 """``tune`` is what rules were made on; the rest was looked at for a count alone."""
 
 KINDS = ("decision", "constraint", "command", "failure", "file")

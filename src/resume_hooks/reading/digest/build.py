@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice, zip_longest
+from itertools import chain, islice
 
 import orjson
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
-from resume_hooks.reading.digest import shell, statements, work
+from resume_hooks.reading.digest import shell, statements, talk, work
 from resume_hooks.reading.digest.collector import LineageFacts, prescan
-from resume_hooks.reading.digest.entries import SECTIONS, Digest, DigestEntry, digest_at, without_secrets
+from resume_hooks.reading.digest.entries import Digest, DigestEntry, digest_at, without_secrets
 from resume_hooks.reading.digest.facts import FileChange
+from resume_hooks.reading.digest.now import now
 from resume_hooks.reading.digest.repository import GitQuery, RepositoryState
+from resume_hooks.reading.digest.reversals import superseded
+from resume_hooks.reading.digest.sections import SECTIONS, Section
 from resume_hooks.reading.digest.shell import simple_commands
 from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.sessions.lineage import MISSING, Family
@@ -30,22 +33,6 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import BOM, open_transcript
 from resume_hooks.transcripts.records import parse
 from resume_hooks.transcripts.transcript import without_gc
-
-ROOM = 44_000
-"""Bytes of a whole digest as it is kept, about 10,000 tokens: with the opening before it and the title behind it the
-record stays within the part of a file that is read."""
-
-SHARES = {
-    "goal": 9_000, "constraints": 4_000, "plan": 1_500, "todos": 2_500, "decisions": 5_000, "changed": 7_000,
-    "commands": 6_000, "failures": 3_000, "errors": 1_200, "last": 1_300, "questions": 1_000, "artefacts": 1_500,
-    "read": 1_000,
-}  # fmt: skip
-"""Bytes that each section has before what is left goes to those that need more, the most useful first."""
-
-_BRIEF = ("last", "questions", "errors")
-"""Sections of few entries, which others would leave no room for where their script takes more bytes."""
-
-FAILED_SINCE = "failed since"
 
 ANCESTOR_BUDGET = 100_000_000  # bytes of ancestors that are read beside the session itself
 SUBAGENT_BUDGET = 20_000_000  # bytes of sub-agents that are read, those that ended last first
@@ -59,70 +46,73 @@ _KEY = b"PRIVATE KEY"
 """What stands in the first line of a secret of many lines: it goes before anything is cut into lines or sentences."""
 
 
-def sections_of(
-    facts: LineageFacts, folder: str, git: RepositoryState, before: Digest | None, wanted: Collection[str]
+def _sections_of(
+    facts: LineageFacts, folder: str, git: RepositoryState, before: Digest | None, session_id: str
 ) -> tuple[Mapping[str, tuple[DigestEntry, ...]], Mapping[str, int]]:
-    """The sections that are ``wanted``, and how many entries of each ``before`` had no room for.
+    """The sections, and how many entries of each ``before`` had no room for.
 
-    Paths are told from ``folder``; ``before`` is what was known at the beginning.
+    Paths are told from ``folder``; ``before`` is what was known at the beginning, ``session_id`` the latest session.
     """
     runs = work.commands_of(facts)
     paths = work.Paths(folder, git)
-    own = _own(facts, runs, paths, wanted)
+    own = _own(facts, runs, paths, git, session_id)
     if before is None:
         return own, {}
-    replaced = {
-        "todos": facts.open_list.used,
-        "questions": bool(facts.prompts.said),
-        "errors": bool(runs),
-        "last": bool(own.get("last")),
-        "plan": bool(own.get("plan")),
-    }
-    failed = {shell.at_home(command.run.command, folder) for command in runs if not command.worked}
-
-    def as_of_now(name: str, entry: DigestEntry) -> DigestEntry:
-        notes = [note for note in entry.note.split(", ") if note not in {"", work.UNCOMMITTED, FAILED_SINCE}]
-        if name == "changed" and paths.is_dirty(entry.text):
-            notes.append(work.UNCOMMITTED)
-        if name == "commands" and entry.text in failed:
-            notes.append(FAILED_SINCE)
-        return entry._replace(note=", ".join(notes))
-
-    inherited = [name for name in own if not replaced.get(name, False)]
+    changes = frozenset(entry.text for entry in own["changed"])
     merged = dict(own)
-    for name in inherited:
-        known = {entry.text for entry in own[name]}
-        older = (as_of_now(name, entry) for entry in before.of(name) if entry.text not in known)
-        merged[name] = _goal(own[name], before.of(name)) if name == "goal" else (*own[name], *older)
-    return merged, {name: count for name in inherited if (count := before.omitted.get(name, 0))}
+    for section in SECTIONS:
+        if section.is_current and (own[section.name] or section.name != "todos" or facts.open_list.used):
+            continue  # the older ones are of another moment
+        known = {entry.text for entry in own[section.name]}
+        older = [_as_of_now(section, entry, paths, changes) for entry in before.of(section.name)]
+        merged[section.name] = (*own[section.name], *(entry for entry in older if entry.text not in known))
+    merged["constraints"] = _binding(merged["constraints"])
+    omitted = {name: before.omitted.get(name, 0) for name in merged if merged[name] != own[name]}
+    return merged, {name: count for name, count in omitted.items() if count}
+
+
+def _as_of_now(section: Section, entry: DigestEntry, paths: work.Paths, changes: Collection[str]) -> DigestEntry:
+    """An entry of an ancestor's digest, with what git says now of the file that it names."""
+    if section.name != "changed" or entry.text in changes:
+        return entry
+    notes = [note for note in entry.note.split(", ") if note not in {"", work.UNCOMMITTED}]
+    if paths.is_dirty(entry.text):
+        notes.append(work.UNCOMMITTED)
+    return entry._replace(note=", ".join(notes))
+
+
+def _binding(entries: Sequence[DigestEntry]) -> tuple[DigestEntry, ...]:
+    """Demands, the latest first, without those that a later one takes back."""
+    taken_back = superseded([entry.text for entry in reversed(entries)])
+    last = len(entries) - 1
+    return tuple(entry for at, entry in enumerate(entries) if last - at not in taken_back)
 
 
 def _own(
-    facts: LineageFacts, runs: Sequence[work.ShellCommand], paths: work.Paths, wanted: Collection[str]
+    facts: LineageFacts, runs: Sequence[work.ShellCommand], paths: work.Paths, git: RepositoryState, session_id: str
 ) -> dict[str, tuple[DigestEntry, ...]]:
-    sentences = statements.latest_sentences(facts) if {"decisions", "failures"} & {*wanted} else []
-    found = work.touched_files(facts.changes, runs, paths) if {"changed", "read"} & {*wanted} else {}
-    failures = zip_longest(work.replaced_commands(runs), statements.stated_failures(sentences))
+    found = work.touched_files(facts.changes, runs, paths)
+    commands = work.working_commands(runs, paths.folder)
     makers: Mapping[str, Iterable[DigestEntry]] = {
-        "goal": statements.goal(facts),
-        "constraints": statements.constraints(facts),
-        "plan": statements.plan(facts),
+        "now": now(facts, paths, git, session_id),
         "todos": statements.todos(facts),
-        "decisions": statements.decisions(facts, sentences),
+        "questions": statements.questions(facts),
+        "constraints": statements.constraints(facts),
+        "answers": statements.answers(facts),
+        "plan": statements.plan(facts),
         "changed": work.changed_files(found, paths),
-        "commands": work.working_commands(runs, paths.folder),
-        "failures": chain(
+        "commands": commands.checks,
+        "errors": work.open_errors(facts, runs, statements.turns_ago(facts, work.TURNS)),
+        "failures": work.replaced_commands(runs),
+        "refusals": chain(
             statements.refusals(facts, with_words=True),
-            filter(None, chain.from_iterable(failures)),
             statements.refusals(facts, with_words=False),
         ),
-        "errors": work.open_errors(runs, statements.turns_ago(facts, work.TURNS)),
-        "last": statements.last(facts),
-        "questions": statements.questions(facts),
         "artefacts": work.artefacts(facts),
+        "others": commands.others,
         "read": work.read_files(facts, paths, found),
     }
-    return {name: _once(entries) for name, entries in makers.items() if name in wanted}
+    return {name: _once(entries) for name, entries in makers.items()}
 
 
 def _once(entries: Iterable[DigestEntry]) -> tuple[DigestEntry, ...]:
@@ -134,21 +124,19 @@ def _once(entries: Iterable[DigestEntry]) -> tuple[DigestEntry, ...]:
     return tuple(found.values())
 
 
-def fit_sections(
+def _stored_sections(
     entries: Mapping[str, tuple[DigestEntry, ...]], omitted: Mapping[str, int]
 ) -> tuple[dict[str, tuple[DigestEntry, ...]], dict[str, int]]:
-    """As many entries as ``ROOM`` holds, and how many each section had to leave out."""
-    rows = {name: entries.get(name, ()) for name in SECTIONS}
-    counts = {name: _holds(rows[name], SHARES[name]) for name in SECTIONS}
-    used = sum(_size(entry) for name, count in counts.items() for entry in rows[name][:count])
-    for name in (*_BRIEF, *SECTIONS):
-        rest = rows[name][counts[name] :]
-        more = _holds(rest, ROOM - used)
-        used += sum(map(_size, rest[:more]))
-        counts[name] += more
-    kept = {name: rows[name][:count] for name, count in counts.items() if count}
-    left = {name: len(rows[name]) - counts[name] + omitted.get(name, 0) for name in SECTIONS}
-    return kept, {name: count for name, count in left.items() if count}
+    """As many entries of each section as a child stores, and how many each had to leave out."""
+    stored, left = {}, {}
+    for section in SECTIONS:
+        rows = entries.get(section.name, ())
+        count = _holds(rows, section.stored)
+        if count:
+            stored[section.name] = rows[:count]
+        if missing := len(rows) - count + omitted.get(section.name, 0):
+            left[section.name] = missing
+    return stored, left
 
 
 def _holds(entries: Iterable[DigestEntry], room: int) -> int:
@@ -165,19 +153,8 @@ def _size(entry: DigestEntry) -> int:
     return len(orjson.dumps(list(entry))) + 1
 
 
-def _goal(mine: tuple[DigestEntry, ...], older: tuple[DigestEntry, ...]) -> tuple[DigestEntry, ...]:
-    """The very first prompt, then the others from the latest on; both come with the first one ahead."""
-    if not mine or not older:
-        return mine or older
-    rows = (*older[:1], *mine[1:], *mine[:1], *older[1:])
-    notes = ("first", "latest")
-    return tuple(entry._replace(note=notes[at] if at < len(notes) else "") for at, entry in enumerate(rows))
-
-
-def digest_of(
-    session: SessionFile, where: Where, wanted: Collection[str] = SECTIONS, *, reach: int | None = None, since: int = 0
-) -> Digest:
-    """The digest of a session, its ``wanted`` sections, without secrets. SessionNotFound if it can't be read.
+def digest_of(session: SessionFile, where: Where, *, reach: int | None = None, since: int = 0) -> Digest:
+    """The digest of a session, without secrets. SessionNotFound if it can't be read.
 
     ``reach`` is how many bytes at the end of each file are read, beside the opening of a larger one; by default REACH.
     ``since`` is the line from which on the session counts, and then no ancestor does.
@@ -195,12 +172,15 @@ def digest_of(
                 unread += 1
         passed_over += _read(files[-1], facts, reach or REACH, since)
         changes, unread_agents = _subagent_changes(files, facts)
+        said = talk.talk_of(facts)
         git = git_query.answer()
         facts.changes += changes
-        merged, not_kept = sections_of(facts, folder, git, before, wanted)
-    sections, omitted = fit_sections(merged, not_kept)
+        merged, omitted = _sections_of(facts, folder, git, before, files[-1].session_id)
+    sections, omitted = _stored_sections(merged, omitted)
     unread += unread_agents + (before.unread if before else 0)
-    return Digest(without_secrets(sections), omitted, git.line, unread, passed_over)
+    if before is not None:
+        said = talk.joined(before.talk, said)
+    return Digest(without_secrets(sections), said, omitted, git.line, unread, passed_over)
 
 
 def _files_of(session: SessionFile, where: Where) -> tuple[list[SessionFile], Digest | None, int]:

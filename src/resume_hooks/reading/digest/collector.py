@@ -12,7 +12,7 @@ different is left to the parser.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -105,7 +105,12 @@ ANSWERS = 8_000  # characters of a user's answers to questions
 _ANSWERED = ("User has answered your questions", "The user answered", "Your questions have been answered")
 _QUOTED = late(r'"((?:[^"\\]|\\.)*)(?:"|\Z)', re.DOTALL)
 _WRITERS = records.WRITERS | {"Update"}
-_TEXT_MATTERS = frozenset({"Bash", "AskUserQuestion", "ExitPlanMode", "TaskCreate", "Task", "Agent"})
+_AGENT_TOOLS = frozenset({"Task", "Agent"})
+_TEXT_MATTERS = frozenset({"Bash", "AskUserQuestion", "ExitPlanMode", "TaskCreate"}) | _AGENT_TOOLS
+_SERVER_TOOL = "mcp__"
+_PLAN_MODE, _PLAN_LEFT = "plan", "plan_mode_exit"
+_PLAN_REMINDERS = frozenset({"plan_mode", "plan_mode_reentry", _PLAN_LEFT})
+_RECAP = "away_summary"
 _FOREIGN_WRITER = late(
     r"(?:write|edit|create|move|rename|delete|remove|replace|insert|patch).*file|file.*(?:write|edit)", re.IGNORECASE
 )
@@ -208,10 +213,19 @@ class LineageFacts:
         """Files that were read, by path and the folder that they were read from."""
         self.plans: list[Quote] = []
         self.links: dict[str, RecordPlace] = {}
-        self.summaries: list[RecordPlace] = []
+        self.summaries: list[Quote] = []
+        """What the client summed up when it compacted, and its recaps of what was going on."""
         self.questions: list[Quote] = []
         self.agents: dict[str, int] = {}
         """The sub-agents that answered, by id, and the order in which they did."""
+        self.running: dict[str, Quote] = {}
+        """What was started and has not reported back, by id: sub-agents, with what they are for."""
+        self.reports: list[Quote] = []
+        """What sub-agents reported."""
+        self.tool_errors: dict[str, Quote] = {}
+        """Tools of servers whose last call failed, with what they answered."""
+        self.plan_mode = False
+        self.plan_file = ""
         self.unanswered: Quote | None = None
         """What the assistant said since the last prompt, its last words."""
         self._open: dict[str, PendingCall] = {}
@@ -231,10 +245,15 @@ class LineageFacts:
 
         What ran there, and which files it changed, stays: it did happen.
         """
+        self.running |= {
+            call_id: Quote(call.text("description", "prompt"), call.place)
+            for call_id, call in self._open.items()
+            if call.tool in _AGENT_TOOLS
+        }
         self._open.clear()
         self._copies = Copies()
         counts = self._branches.end_file(session_id)
-        for rows in (self.said, self.closing, self.answers, self.plans, self.questions):
+        for rows in (self.said, self.closing, self.answers, self.plans, self.questions, self.summaries, self.reports):
             rows[:] = filter(counts, rows)
         self.refusals[:] = (refusal for refusal in self.refusals if counts(refusal.said))
         if self.unanswered and not counts(self.unanswered):
@@ -296,14 +315,25 @@ class LineageFacts:
             for block in answers:
                 self._result(record, block, place)
             return
-        content = records.message(record).get("content")
+        content, uuid = records.message(record).get("content"), string(record, "uuid")
+        if mode := string(record, "permissionMode"):
+            self.plan_mode = mode == _PLAN_MODE
         if isinstance(content, str):
             self._notified(content, place)
+            self._commanded(content, Quote("", place, uuid))
         plan = string(record, "planContent")
         if plan.strip():
-            self.plans.append(Quote(plan, place, string(record, "uuid")))
+            self.plans.append(Quote(plan, place, uuid))
         if records.is_prompt(record):
-            self._typed(Quote(records.prompt_text(record), place, string(record, "uuid")))
+            self._typed(Quote(records.prompt_text(record), place, uuid))
+
+    def _commanded(self, content: str, said: Quote) -> None:
+        """Take in a command of the client's that has words about the work, and what the user ran in their own shell."""
+        if words := facts.words_of_command(content) or facts.shell_command_of_user(content):
+            self.prompts.take_words(said._replace(text=words))
+            self._prompted()
+        elif output := facts.shell_output_of_user(content):
+            self.prompts.extend_last(output, said.place)
 
     def _told(self, record: Record, place: RecordPlace) -> None:
         """A summary of the client's, or what a child of ours was told: of that, what the user put there counts."""
@@ -311,7 +341,13 @@ class LineageFacts:
         if text.startswith(lineage_block.OPENING):
             self._typed(Quote(_put_by_user(text), place, string(record, "uuid")))
         elif record.get("isCompactSummary") is True:
-            self.summaries.append(place)
+            self.summaries.append(Quote(text, place, string(record, "uuid")))
+
+    def _reported(self, record: Record, place: RecordPlace) -> None:
+        """Take in the client's recap of what was going on, for a user who was away."""
+        if string(record, "subtype") == _RECAP:
+            text = string(record, "content").partition("(disable recaps")[0].strip()
+            self.summaries.append(Quote(text, place, string(record, "uuid")))
 
     def _typed(self, said: Quote) -> None:
         if self.prompts.take(said):
@@ -331,6 +367,9 @@ class LineageFacts:
             prompt = string(found, "prompt")
             self._notified(prompt, place)
             self._typed(Quote(prompt, place, uuid))
+        elif kind in _PLAN_REMINDERS:
+            self.plan_mode = kind != _PLAN_LEFT
+            self.plan_file = string(found, "planFilePath") or self.plan_file
         elif kind == HOOK_CONTEXT:
             texts = found.get("content")
             for text in texts if isinstance(texts, list) else ():
@@ -354,6 +393,8 @@ class LineageFacts:
         if call is None:
             return
         text = records.result_text(block)
+        if call.tool == "AskUserQuestion" and (pairs := facts.clarified_answers(text[:ANSWERS])):
+            self._chosen(pairs, place, string(record, "uuid"))
         if refused := facts.refusal(call, record, block, text, place):
             self.refusals.append(refused)
             if refused.by_user and refused.said.text:
@@ -367,9 +408,17 @@ class LineageFacts:
             self._on_tool_success(call, text, place, string(record, "uuid"))
             if agent := records.agent_of(record):
                 self.agents[agent] = self._order
+                if records.tool_details(record).get("isAsync") is True:
+                    self.running[agent] = Quote(call.text("description", "prompt"), call.place)
+                    return
+            if call.tool in _AGENT_TOOLS:
+                self.reports.append(Quote(text, place, string(record, "uuid")))
+        elif call.tool.startswith(_SERVER_TOOL):
+            self.tool_errors[call.tool] = Quote(text, place, string(record, "uuid"))
 
     def _on_tool_success(self, call: PendingCall, text: str, place: RecordPlace, uuid: str) -> None:
-        if call.tool in _WRITERS or (call.tool.startswith("mcp__") and _FOREIGN_WRITER.search(call.tool[:200])):
+        self.tool_errors.pop(call.tool, None)
+        if call.tool in _WRITERS or (call.tool.startswith(_SERVER_TOOL) and _FOREIGN_WRITER.search(call.tool[:200])):
             self.changes += [FileChange(path, call.folder, call.place) for path in call.paths()]
         elif call.tool in records.READERS:
             self.looked_at.update({(path, call.folder): call.place for path in call.paths()})
@@ -377,8 +426,11 @@ class LineageFacts:
             self._answered(text, place, uuid)
         elif call.tool == "ExitPlanMode":
             plan, inside = call.text("plan"), text.partition("## Approved Plan:\n")[2]
+            self.plan_mode = False
             if not is_placeholder(plan):
                 self.plans.append(Quote(plan or inside, call.place if plan else place, uuid))
+        elif call.tool == "EnterPlanMode":
+            self.plan_mode = True
         elif call.tool == "TodoWrite":
             self.open_list.write(call)
         elif call.tool == "TaskCreate":
@@ -391,12 +443,18 @@ class LineageFacts:
             return  # nobody was there
         found = pairwise(_QUOTED.finditer(text[:ANSWERS]))
         pairs = [(a[1], b[1]) for a, b in found if text[a.end() : b.start()].strip() == "="]
+        self._chosen(pairs, place, uuid)
+
+    def _chosen(self, pairs: Sequence[tuple[str, str]], place: RecordPlace, uuid: str) -> None:
+        """Take in what the user chose: questions, each with its answer."""
         self.answers += [Quote(f"{asked} -> {answered}", place, uuid) for asked, answered in pairs]
         self._prompted()
         self._typed(Quote("\n".join(answered for _, answered in pairs), place, uuid))
 
     def _notified(self, text: str, place: RecordPlace) -> None:
         ending = facts.task_ending(text)
+        if ending is not None:
+            self.running.pop(ending.task, None)
         at = self._in_background.get(ending.task) if ending else None
         if ending is not None and at is not None:
             self.runs[at] = self.runs[at]._replace(status=ending.status, failed=ending.failed, answered=place)
@@ -415,6 +473,7 @@ _HANDLERS: dict[str, Callable[[LineageFacts, Record, RecordPlace], None]] = {
     records.ASSISTANT: LineageFacts._assistant,  # noqa: SLF001 - the table belongs to the class
     records.USER: LineageFacts._user,  # noqa: SLF001
     records.ATTACHMENT: LineageFacts._attached,  # noqa: SLF001
+    records.SYSTEM: LineageFacts._reported,  # noqa: SLF001
     bookkeeping.PR_LINK: LineageFacts._linked,  # noqa: SLF001
     bookkeeping.QUEUE_OPERATION: LineageFacts._queued,  # noqa: SLF001
     bookkeeping.LAST_PROMPT: LineageFacts._hinted,  # noqa: SLF001

@@ -1,13 +1,13 @@
-"""What a digest is: entries by section, in the order in which they matter.
+"""What a digest is: the talk of a session, and entries by section. It is stored in a record of a child.
 
-Invariant: an entry is one line, so that a digest never holds a blank one and no text out of a transcript can begin
-a section of its own.
+Invariant: an entry is one line, and no line of a message is blank, so that a digest never holds a blank line.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
@@ -15,28 +15,54 @@ from typing import NamedTuple
 import orjson
 
 from resume_hooks.reading.digest.prose import LONGEST, cut
+from resume_hooks.reading.digest.sections import NAMES, SECTIONS
 from resume_hooks.redaction.lazy_patterns import late
-from resume_hooks.system.text import plain_line
+from resume_hooks.system.text import plain, plain_line
 from resume_hooks.transcripts.bookkeeping import DIGEST
 from resume_hooks.transcripts.records import Record, kind, mapping, parse, positive, string
 
-SECTIONS = (
-    "goal", "constraints", "todos", "changed", "commands", "errors", "failures", "decisions", "plan", "last",
-    "questions", "artefacts", "read",
-)  # fmt: skip
-"""Every section by name, the most useful first."""
-
-KNOWLEDGE = frozenset({"constraints", "changed", "commands", "failures", "decisions", "artefacts", "read"})
-"""What serves another task on the same code, too: no goal, no todos, no loose ends."""
-
 NOTE = 200  # characters of a note on an entry
-VERSION = 1
+VERSION = 2
+FORMER = 1  # a digest without talk, of 0.2.0: the prompts and the last answer are entries of it
 FIRST_LINES = 8  # lines of a child among which its digest is looked for
 LONGEST_LINE = 1_000_000  # bytes of such a line
 LONGEST_TEXT = 2_000  # characters of a text in an entry; no entry of ours has as many
+LONGEST_MESSAGE = 20_000  # characters of a message of the talk; no message of ours has as many
 MOST = 10**12  # what is counted at most
 _REFERENCE = late(r"[^\s:]{1,300}:\d{1,9}")
 _FRESH = frozenset({"handoff", "rollover"})
+
+
+class Kind(StrEnum):
+    """What a message of the talk is."""
+
+    REQUEST = "request"
+    """What the user said, or chose when asked."""
+    CLOSING = "closing"
+    """What the assistant said last before the user did again."""
+    NARRATION = "narration"
+    """What it said between two calls."""
+    REPORT = "report"
+    """What a sub-agent reported."""
+    SUMMARY = "summary"
+    """What the client summed up."""
+    CALL = "call"
+    """A call with its result: for large openings, never stored."""
+
+
+_KINDS = frozenset(Kind)
+
+
+class TalkMessage(NamedTuple):
+    """A message: of lines that are not blank, and where it was said (``<session id>:<record>``).
+
+    ``superseded`` are sentences of it that the user took back, each with the reference of where.
+    """
+
+    kind: Kind
+    ref: str
+    text: str
+    superseded: tuple[tuple[str, str], ...] = ()
 
 
 class DigestEntry(NamedTuple):
@@ -49,13 +75,14 @@ class DigestEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """Entries by section.
+    """Entries by section, and the ``talk``, oldest first.
 
-    ``omitted`` counts those of a section that found no room, ``git`` is one line on the folder's repository. What was
+    ``omitted`` counts entries of a section that found no room. ``git`` is one line on the folder's repository. What was
     not read for its size: ``unread`` ancestors and sub-agents, and ``passed_over`` bytes in the middle of the session.
     """
 
     sections: Mapping[str, tuple[DigestEntry, ...]] = field(default_factory=dict)
+    talk: tuple[TalkMessage, ...] = ()
     omitted: Mapping[str, int] = field(default_factory=dict)
     git: str = ""
     unread: int = 0
@@ -67,10 +94,11 @@ class Digest:
 
 
 def knowledge(digest: Digest) -> Digest:
-    """The sections of a digest that are of use to a new task."""
-    sections = {name: rows for name, rows in digest.sections.items() if name in KNOWLEDGE}
-    omitted = {name: count for name, count in digest.omitted.items() if name in KNOWLEDGE}
-    return replace(digest, sections=sections, omitted=omitted)
+    """What of a digest is of use to a new task on the same code: no talk, no goal, no loose ends."""
+    names = {section.name for section in SECTIONS if section.is_knowledge}
+    sections = {name: rows for name, rows in digest.sections.items() if name in names}
+    omitted = {name: count for name, count in digest.omitted.items() if name in names}
+    return replace(digest, sections=sections, talk=(), omitted=omitted)
 
 
 def entry(text: str, place: object, note: str = "", most: int = LONGEST) -> DigestEntry:
@@ -103,7 +131,8 @@ def line(digest: Digest) -> bytes:
     sections = {name: [list(entry) for entry in entries] for name, entries in digest.sections.items()}
     rest = {"omitted": dict(digest.omitted), "git": digest.git, "unread": digest.unread}
     rest["passed_over"] = digest.passed_over
-    return orjson.dumps({"type": DIGEST, "version": VERSION, **rest, "sections": sections})
+    talk = [list(message) for message in digest.talk]
+    return orjson.dumps({"type": DIGEST, "version": VERSION, **rest, "sections": sections, "talk": talk})
 
 
 def digest_at(path: str) -> Digest | None:
@@ -124,15 +153,17 @@ def digest_at(path: str) -> Digest | None:
 def digest_in(record: Record) -> Digest | None:
     """The digest that a record holds; None if it is of another kind, or of a version that nobody knows yet.
 
-    What is malformed in it is passed over, and every text is on one line.
+    What is malformed in it is passed over, and every entry is on one line.
     """
-    if kind(record) != DIGEST or record.get("version") != VERSION:
+    version = record.get("version")
+    if kind(record) != DIGEST or version not in {VERSION, FORMER}:
         return None
     rows, omitted = mapping(record, "sections"), mapping(record, "omitted")
-    sections = {name: entries for name in SECTIONS if (entries := tuple(_entries(rows.get(name))))}
+    sections = {name: entries for name in NAMES if (entries := tuple(_entries(rows.get(name))))}
     return Digest(
         sections,
-        {name: count for name in SECTIONS if (count := positive(omitted.get(name), MOST))},
+        tuple(_messages(record.get("talk")) if version == VERSION else _former_talk(rows)),
+        {name: count for name in NAMES if (count := positive(omitted.get(name), MOST))},
         plain_line(string(record, "git")[:LONGEST_TEXT]),
         positive(record.get("unread"), MOST),
         positive(record.get("passed_over"), MOST),
@@ -145,4 +176,36 @@ def _entries(rows: object) -> Iterator[DigestEntry]:
         if sound and all(isinstance(cell, str) for cell in row):
             text, ref, note = (plain_line(cell[:LONGEST_TEXT]) for cell in row)
             if text:
-                yield DigestEntry(text, ref if _REFERENCE.fullmatch(ref) else "", note)
+                yield DigestEntry(text, _reference(ref), note)
+
+
+def _messages(rows: object) -> Iterator[TalkMessage]:
+    for row in rows if isinstance(rows, list) else ():
+        if not isinstance(row, list) or len(row) != len(TalkMessage._fields):
+            continue
+        name, ref, text, marks = row
+        if name in _KINDS and isinstance(ref, str) and isinstance(text, str) and text.strip():
+            yield TalkMessage(Kind(name), _reference(ref), _lines(text), tuple(_marks(marks)))
+
+
+def _marks(rows: object) -> Iterator[tuple[str, str]]:
+    for row in rows if isinstance(rows, list) else ():
+        if isinstance(row, list) and len(row) == 2 and all(isinstance(cell, str) for cell in row):  # noqa: PLR2004
+            yield plain_line(row[0][:LONGEST_TEXT]), _reference(row[1])
+
+
+def _former_talk(rows: Record) -> list[TalkMessage]:
+    """The talk of a digest that had none: the prompts, of which the first came first and the others backwards."""
+    goals = list(_entries(rows.get("goal")))
+    asked = [TalkMessage(Kind.REQUEST, row.ref, row.text) for row in (*goals[:1], *goals[:0:-1])]
+    last = [TalkMessage(Kind.CLOSING, row.ref, row.text) for row in _entries(rows.get("last"))]
+    return [*asked, *last]
+
+
+def _reference(text: str) -> str:
+    return text if _REFERENCE.fullmatch(text) else ""
+
+
+def _lines(text: str) -> str:
+    """A text of another version of ours, or of somebody who edited it, in the form that a message has."""
+    return "\n".join(row for row in plain(text[:LONGEST_MESSAGE]).split("\n") if row.strip())

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
-from resume_hooks.reading.digest.prose import typed_text
+from resume_hooks.reading.digest.prose import typed_text, with_pastes
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.placeholders import is_placeholder
@@ -36,6 +36,8 @@ _REJECTED = (f"{records.REJECTION} proceed with this tool use", f"{records.REJEC
 _CLARIFY = "The user wants to clarify these questions."
 """How the client's own words begin where somebody would rather talk about questions than answer them."""
 
+_CLARIFIED = late(r'^[ \t]*- "([^\n]{1,2000})"\n[ \t]*Answer: ([^\n]{1,2000})', re.MULTILINE)
+
 _NOT_RUN = late(
     r"(?:Error: )?PreToolUse:|Hook PreToolUse:|Permission to use |Claude requested permissions? to |"
     r"\w{1,40} operation blocked by hook|This command requires approval"
@@ -57,7 +59,9 @@ _INSERTED = (
     "<local-command",
     "<bash-",
     "<command-name>",
+    "<codex_internal_context",
     "[Request interrupted",
+    "Operation stopped by hook",
     "This session is being continued",
     "Another Claude session sent",
     "Unknown command: /",  # 2.1.112
@@ -73,6 +77,38 @@ _FOR_CLIENT = late(
     r"permissions|context|export|rewind|branch|rename|plugin|agents|theme|ide|add-dir)(?!\S)"
 )
 """Commands that the client carries out itself; some versions keep them like those that ask the model."""
+
+_COMMAND_NAME = late(r"\A\s*<command-name>(/[^<\s]{1,80})</command-name>")
+_COMMAND_ARGS = late(r"<command-args>(.*?)</command-args>", re.DOTALL)
+_BASH_INPUT = late(r"\A\s*<bash-input>(.*?)</bash-input>", re.DOTALL)
+_BASH_OUTPUT = late(r"<bash-(?:stdout|stderr)>(.*?)</bash-(?:stdout|stderr)>", re.DOTALL)
+_ADDRESSED = 3  # words behind a command of the client's from which on they are about the work
+
+
+def words_of_command(text: str) -> str:
+    """A command of the client's that the user gave words about the work, such as ``/plan <text>``; ``""`` for others."""
+    name, given = _COMMAND_NAME.match(text), _COMMAND_ARGS.search(text)
+    words = given[1].strip() if given else ""
+    if name is None or len(words.split()) < _ADDRESSED or name[1].startswith("/resume-hooks:"):
+        return ""
+    return f"{name[1]} {words}" if _SETS_CLIENT.match(name[1]) is None else ""
+
+
+def shell_command_of_user(text: str) -> str:
+    """A shell command that the user ran behind ``!``, in their own form; ``""`` for any other text."""
+    match = _BASH_INPUT.match(text)
+    return f"! {match[1].strip()}" if match and match[1].strip() else ""
+
+
+def shell_output_of_user(text: str) -> str:
+    """What such a command printed; ``""`` for any other text."""
+    if not text.lstrip().startswith(("<bash-stdout>", "<bash-stderr>")):
+        return ""
+    return "\n".join(part.strip() for part in _BASH_OUTPUT.findall(text) if part.strip())
+
+
+_SETS_CLIENT = late(r"/(?:model|rename|resume|continue|add-dir|ide|config|theme|effort|mcp|plugin|agents|hooks|memory)\Z")
+"""Commands whose words set the client up and say nothing of the work."""
 
 _HANDED = frozenset({"", "attached", "delivered_as_tool_result"})
 """Why a prompt left the queue that the model then saw. Older clients give no reason; others are that it was
@@ -96,13 +132,20 @@ class RecordPlace(NamedTuple):
 class Quote(NamedTuple):
     """A text, where it was said, and the uuid of that record, ``""`` if it has none.
 
-    ``correcting``: by a user who stopped or refused what was going on.
+    ``correcting``: by a user who stopped or refused what was going on. ``shown`` is a prompt with what was pasted into
+    it; ``""`` where nothing was.
     """
 
     text: str
     place: RecordPlace
     uuid: str = ""
     correcting: bool = False
+    shown: str = ""
+
+    @property
+    def full(self) -> str:
+        """The text, with what was pasted into it."""
+        return self.shown or self.text
 
 
 class ShellRun(NamedTuple):
@@ -169,10 +212,17 @@ def refusal(call: PendingCall, record: Record, block: Record, text: str, place: 
     uuid, denied = string(record, "uuid"), string(record, "toolDenialKind")
     if denied == "user-rejected" or text.startswith(_REJECTED):
         said = text.partition("the user said:\n")[2].strip()
-        return None if said.startswith(_CLARIFY) else Refusal(call, Quote(said, place, uuid), by_user=True)
+        if said.startswith(_CLARIFY):
+            return None
+        return Refusal(call, Quote(said, place, uuid), by_user=True)
     if records.is_error(block) and (denied not in {"", "interrupted"} or _NOT_RUN.match(text)):
         return Refusal(call, Quote(text[:TELLING], place, uuid), by_user=False)
     return None
+
+
+def clarified_answers(text: str) -> list[tuple[str, str]]:
+    """The questions, each with its answer, that somebody answered who then would rather talk about the rest."""
+    return _CLARIFIED.findall(text) if _CLARIFY in text else []
 
 
 def run_of(call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace) -> ShellRun | None:
@@ -271,13 +321,23 @@ class Prompts:
 
     def take(self, said: Quote) -> bool:
         """Take in a prompt; False if it is none, or known from the queue."""
-        text = typed_text(said.text)
-        if not text or text.startswith(_INSERTED) or _FOR_CLIENT.match(text) or _TRIGGER.match(text):
+        text, shown = typed_text(said.text), with_pastes(said.text)
+        if text.startswith(_INSERTED) or _FOR_CLIENT.match(text) or _TRIGGER.match(text):
             return False
-        if any(not known.uuid and known.text == text for known in self.said[-RECENT:]):
+        if not shown or any(not known.uuid and known.full == shown for known in self.said[-RECENT:]):
             return False
-        self.said.append(said._replace(text=text))
+        self.said.append(said._replace(text=text, shown="" if shown == text else shown))
         return True
+
+    def take_words(self, said: Quote) -> None:
+        """Take in words of the user's that no prompt holds: of a command, or what their shell answered."""
+        self.said.append(said)
+
+    def extend_last(self, more: str, place: RecordPlace) -> None:
+        """Add what a command printed that the user ran to that command, where nothing was said since."""
+        last = self.said[-1] if self.said else None
+        if last is not None and last.text.startswith("! ") and last.place.session_id == place.session_id:
+            self.said[-1] = last._replace(shown=f"{last.full}\n{more}")
 
     def queued(self, record: Record, place: RecordPlace) -> Quote | None:
         """Take in what a queue did; what was handed to the model by it, if that is a prompt."""

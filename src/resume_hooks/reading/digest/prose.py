@@ -6,7 +6,7 @@ By the words that people use for it, in the languages that the lists hold; nothi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from resume_hooks.redaction.lazy_patterns import late
 
@@ -18,6 +18,9 @@ MARKUP = late(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|>|\|)[ \t]+")
 _END = late(r"(?<=[.!?])[\"')*_`]*\s+(?=[\"'(*_`]*[A-Z0-9À-Þ가-힣])|(?<=[。\uff01\uff1f])")
 _OPENS = late(r"<(system-reminder|ide_\w{1,40}|local-command-\w{1,20}|command-\w{1,20}|pasted_content)\b[^<>]*>")
 """The opening tag of what a client puts into a prompt."""
+
+_PASTE = "pasted_content"
+PASTE_BEGINS, PASTE_ENDS = "[pasted:", "end of the paste]"
 
 _STRAY = 20  # such tags without an end after which no more are looked for; what is left is the user's own
 
@@ -66,19 +69,31 @@ _DECISION = _any_of(
 
 
 def typed_text(text: str) -> str:
-    """What a person typed of a prompt: without what the client put into it."""
-    kept, at, stray = [], 0, 0
+    """What a person typed of a prompt: without what the client put into it, and without what was pasted."""
+    return _outside_tags(text, lambda _: "")
+
+
+def with_pastes(text: str) -> str:
+    """What a person put into a prompt: what was typed, and what was pasted, marked as such."""
+    return _outside_tags(text, lambda inside: f"\n{PASTE_BEGINS}\n{inside.strip()}\n{PASTE_ENDS}\n")
+
+
+def _outside_tags(text: str, pasted: Callable[[str], str]) -> str:
+    """A prompt without what stands in the client's tags; ``pasted`` words what the user pasted."""
+    parts, at, stray = [], 0, 0
     for tag in _OPENS.finditer(text) if "<" in text else ():
         if tag.start() < at:
             continue
         closing = f"</{tag[1]}>"
         end = text.find(closing, tag.end())
         if end >= 0:
-            kept.append(text[at : tag.start()])
+            parts.append(text[at : tag.start()])
+            if tag[1] == _PASTE:
+                parts.append(pasted(text[tag.end() : end]))
             at = end + len(closing)
         elif (stray := stray + 1) > _STRAY:
             break
-    return "".join([*kept, text[at:]]).strip()
+    return "".join([*parts, text[at:]]).strip()
 
 
 def sentences(text: str) -> Iterator[str]:

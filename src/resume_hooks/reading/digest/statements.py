@@ -1,21 +1,21 @@
-"""What was said, as entries: the goal, the user's constraints, decisions, what was told of failures, what is open.
+"""Entries made of what was said: the user's demands and choices, the plan, refusals, and what is open.
 
-Demands and setbacks are told by their words, precision before recall: what is found is told to the model as fact. A
-question, a joke, a doubt, a line of code or of a log is no demand, whatever words it has; what would fail, what a test
-guards against, and what is only feared, did not fail.
+Demands are recognized by their words, precision before recall: a model takes what is listed for a fact, and the talk
+holds the rest. A question, a joke, a doubt, a heading, a line of code or of a log is not a demand, whatever its words.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
 
 from resume_hooks.reading.digest import prose
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import DigestEntry, entry, redacted
 from resume_hooks.reading.digest.facts import Quote, RecordPlace
 from resume_hooks.reading.digest.prose import cut, is_question
+from resume_hooks.reading.digest.reversals import superseded
+from resume_hooks.reading.digest.talk import TYPED
 from resume_hooks.redaction.lazy_patterns import late
 
 _FILLER = "and|but|or|please|then|so|also|ok|okay|yes|yeah|no|just|now|hm+"
@@ -76,73 +76,32 @@ _MACHINE = late(
 )
 """A line of code or of a log, half a sentence as a paste has it, a quote of somebody else's."""
 
-SHORTEST_SETBACK = 24
-"""Bytes below which a sentence does not say what failed: "Still failing."."""
-
-_SETBACK = late(
-    r"""\b(?:
-        root\ cause(?:\ (?:is|was|of)|:) | culprit | known\ bug | turn(?:s|ed)\ out | gave\ up | dead\ end
-      | already\ tried | broke\ \w+ | timed\ out | circular\ dependency
-      | failed\ (?:again|because|with|due|on|at|in|for)\b
-      | (?:commit|push|build|run|check|job|merge|install|command|tests?|attempt|approach|fix|it)\ failed
-      | (?:still|are|is|also|always)\ (?:\w+\ )?failing | (?:still|always|also)\ fails\b(?!\ (?:gracefully|loudly))
-      | fails\ (?:with|because|due|even)
-      | (?:do|does|did|is|was|are|were)(?:n't|\ not)\ (?:\w+ly\ |yet\ |being\ )?(?:work(?:ing)?|help|enough|hit
-          |recognized|resolvable|reachable|supported|available|allowed|possible|installed|on\ \w+|stale
-          |the\ (?:cause|reason))\b
-      | (?:was|were|is|are)\ (?:now\ |just\ |also\ )?wrong\b | i\ (?:assumed|misread) | my\ (?:mistake|error)\b
-      | (?:was|were|got)\ (?:\w+ly\ )?(?:blocked|denied|rejected|reverted|abandoned) | (?:is|are)\ (?:flaky|blocked)
-      | the\ (?:issue|problem|bug)\ (?:is|was)\ (?:that|with|in|on|the|duplicate|npm|`\w+)\b
-      | (?:since|because)\ [^,]+,\ (?:i|we|it)\ (?:can't|cannot|couldn't)
-      | (?:i|we)\ (?:can't|cannot|couldn't)\ [^.;]+(?:\(|\b(?:because|since|here)\b) | option\ \w+\W+cannot\ work
-      | couldn't\ be\ \w+
-    ) | `\ (?:can't|cannot|couldn't)\ \w+ | 불가 | 실패 | 누락 | 오류 | 失败 | 失敗 | エラー
-    """,
-    re.VERBOSE,
-)
-
-_UNREAL = late(
-    r"""\A\W*(?:(?:now|first|next|also|and|but|so|then)\W+)*
-      (?:let\ me|let's|i'll|i\ will|i\ need\ to|i'm\ going|to\ |line\ \d|step\b|given\b)
-    | \b(?:if|unless|whether|when|would|might|may|could|should|will|must|so\ that|in\ case|ensures?|confirm|make\ sure
-        |prevents?|guards?|proves?|proven|passes|passing|now\ pass|not\ evidence|don't\ rely)\b
-    | \A(?!.*\b(?:but|still|however|yet|except)\b|.*지만).*
-      (?:\b(?:succeed(?:s|ed)|successful(?:ly)?|resolved|(?:is|are|it|all|now)\ (?:fixed|green|working|works?))\b
-        |✅|통과|성공)
-    | \b(?:nothing|never|without|nor?|not)\ (?:\w+\ )?(?:fail\w*|br[eo]\w+|wrong)
-    | \A\W*["\u201c].*["\u201d]\W*\Z | :\W*\Z | 하겠습니다
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
-"""What is not so, not yet or no longer: a plan, a condition, a safeguard, a success, a quote, the head of a list."""
-
-_AGREES = re.compile(
-    r"""\W*(?:(?:yes|yep|yeah|ok|okay|sure|please|go|ahead|on|do|it|that|continue|proceed|great|perfect|good|nice|cool|fine
-      |thanks|thank\ you|lgtm|ja|si|sí|oui|네|예|응|좋아요?|진행해?|계속|好的?|可以|はい|\d)\b\W*){0,6}""",
-    re.IGNORECASE | re.VERBOSE,
-)
-"""A prompt that does not say what it is about."""
-
-AGREES = 100  # characters of a prompt beyond which it says something
-
-PROMPT = 1_500  # characters of a prompt that a digest quotes: of what people type by hand nearly all
-LAST = 1_200  # characters of the assistant's last words
 PLAN = 20_000  # characters of a plan that are looked at
 
-TYPED = 4_000
-"""Characters of a prompt up to which it counts as typed; of a longer one, a pasted document, the two ends do."""
 
 PROSE = 60_000
-"""Characters of what the assistant said in which decisions and failures are looked for, the latest first: 25 ms.
-As many of what the user said are searched for constraints."""
+"""Characters of what the user said that are searched for demands, the latest first."""
 
-MOST = 300  # entries of a kind that are made at all; no digest has room for more
-AGE = 200  # messages after which a sentence weighs one word less
-SHORT = 20  # bytes below which nothing is decided: a heading, a cell of a table
-CLOSES = 2  # words that a sentence weighs more where it ends a turn: there the assistant says what it did, and why
-
+ANSWER = 400  # characters of a question and what the user chose
+BRIEF = 8  # words below which a demand is told with the sentence before it, which says what it is about
 NAMED = 120  # characters of what a refused call was about
 _STEP = late(r"#{1,3} |\d+[.)] |[-*] \[")
+
+_PREFERS = late(r"\bprefer(?:s|red|ence)?\b|\b(?:cap|limit|budget|deadline)\b.*\d|\bwithout\s+(?:my\s+)?explicit\b")
+"""What binds without the words of a demand."""
+
+_PASSING = late(
+    r"""\A\W*(?:wait\b|hm+\b|oh\b|let'?s\s+(?:discuss|talk|see|try|do\s+(?:it|that|this)|go\b|continue|proceed)
+        |i\s+(?:think|see|wonder|want\s+option)\b|go\s+with\s+option\b)
+    | \boption\s+\w\W*\Z | :\W*\Z | \u2026\Z
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+"""What asks for the next thing alone, leads over to something, or does not say what it is about."""
+
+DOCUMENT = 800  # characters of a prompt from which on it may be a document that somebody else wrote
+_MARKED_UP = late(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|\||```)[ \t]", re.MULTILINE)
+MARKUP_LINES = 5  # lines with markup from which on it is one
 
 
 def demands(sentence: str) -> bool:
@@ -156,43 +115,45 @@ def is_aside(sentence: str) -> bool:
     return asked or _MACHINE.match(sentence) is not None or _NOT_MEANT.search(sentence) is not None
 
 
-def fails(sentence: str) -> int:
-    """How many words for something that did not work a sentence has, 0 where it tells of no failure."""
-    if len(sentence.encode()) < SHORTEST_SETBACK or is_question(sentence):
-        return 0
-    words = {*_SETBACK.findall(sentence.lower())}
-    return 0 if words and _UNREAL.search(sentence) else len(words)
-
-
-class Sentence(NamedTuple):
-    """A sentence of the assistant's: the record it was ``said`` in, how many messages ago, which one there."""
-
-    text: str
-    said: RecordPlace
-    age: int
-    place: int
-
-
-def goal(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """The first prompt, then the others from the latest on; of these none that only agrees."""
-    later = [one for one in facts.prompts.said[1:] if not _agrees(one.text)]
-    prompts = [*facts.prompts.said[:1], *later[-MOST:]]
-    for note, said in zip(("first", "latest"), (*prompts[:1], *prompts[:0:-1]), strict=False):
-        yield entry(said.text, said.place, note, PROMPT)
-    for said in prompts[-2:0:-1]:
-        yield entry(said.text, said.place, most=PROMPT)
-
-
-def _agrees(text: str) -> bool:
-    return len(text) <= AGREES and _AGREES.fullmatch(text) is not None
-
-
 def constraints(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """What the user said of how the work is to be done, the latest first; a correction says so in any words."""
-    for said in _latest(facts.prompts.said, _both_ends):
-        for sentence in prose.sentences(said.text):
-            if (said.correcting or demands(sentence)) and not is_aside(sentence):
-                yield entry(sentence, said.place)
+    """What the user said of how the work is to be done, the latest first; a correction says so in any words.
+
+    A short one comes with the sentence before it. What a later one takes back is left out.
+    """
+    found: list[tuple[str, RecordPlace]] = []
+    for said in _latest(facts.prompts.said):
+        sentences = list(prose.sentences(_own_words(said.text)))
+        binding = [at for at, sentence in enumerate(sentences) if _binds(sentence, said)]
+        found += [(_with_subject(sentences, at), said.place) for at in reversed(binding)]
+    taken_back = superseded([text for text, _ in reversed(found)])
+    last = len(found) - 1
+    for at, (text, place) in enumerate(found):
+        if last - at not in taken_back:
+            yield entry(text, place)
+
+
+def _binds(sentence: str, said: Quote) -> bool:
+    if is_aside(sentence) or _PASSING.search(sentence):
+        return False
+    return said.correcting or demands(sentence) or _PREFERS.search(sentence.lower()) is not None
+
+
+def _with_subject(sentences: Sequence[str], at: int) -> str:
+    """A sentence, with the one before it where it is too short to say what it is about."""
+    sentence = sentences[at]
+    if at == 0 or len(sentence.split()) >= BRIEF or prose.is_question(sentences[at - 1]):
+        return sentence
+    return f"{sentences[at - 1]} {sentence}"
+
+
+def _own_words(text: str) -> str:
+    """What a user wrote of a prompt: of a document that was pasted into it the lines around it."""
+    shown = _both_ends(text)
+    if len(text) < DOCUMENT or len(_MARKED_UP.findall(shown)) < MARKUP_LINES:
+        return shown
+    paragraphs = shown.strip().split("\n\n")
+    around = [paragraphs[0], *paragraphs[1:][-1:]]
+    return "\n\n".join(paragraph for paragraph in around if _MARKED_UP.search(paragraph) is None)
 
 
 def _both_ends(text: str) -> str:
@@ -215,33 +176,10 @@ def todos(facts: LineageFacts) -> Iterator[DigestEntry]:
     yield from (entry(text, place, status) for text, status, place in facts.open_list.left())
 
 
-def latest_sentences(facts: LineageFacts) -> list[Sentence]:
-    """The sentences of what the assistant said last, as far as they are looked at."""
-    return [
-        Sentence(text, said.place, age, place)
-        for age, said in enumerate(_latest(facts.said))
-        for place, text in enumerate(prose.sentences(said.text))
-    ]
-
-
-def decisions(facts: LineageFacts, sentences: Sequence[Sentence]) -> Iterator[DigestEntry]:
-    """The user's answers to questions, then sentences of the assistant's; what ends a turn counts before the rest."""
-    answers = sorted(facts.answers, key=lambda said: -said.place.order)
-    yield from (entry(said.text, said.place, "answered by the user") for said in answers)
-    closing = {said.place for said in (*facts.closing, *([facts.last_said] if facts.last_said else []))}
-
-    def weigh(one: Sentence) -> int:
-        if len(one.text.encode()) < SHORT or prose.is_question(one.text) or prose.is_announcement(one.text):
-            return 0
-        words, closes = prose.decides(one.text), one.said in closing
-        return words + CLOSES * closes if words or prose.says_something(one.text) else 0
-
-    yield from _ranked(sentences, weigh)
-
-
-def stated_failures(sentences: Sequence[Sentence]) -> Iterator[DigestEntry]:
-    """What the assistant said did not work."""
-    yield from _ranked(sentences, lambda one: fails(one.text))
+def answers(facts: LineageFacts) -> Iterator[DigestEntry]:
+    """What the user chose when asked, the latest first."""
+    for said in sorted(facts.answers, key=lambda said: -said.place.order):
+        yield entry(said.text, said.place, most=ANSWER)
 
 
 def refusals(facts: LineageFacts, *, with_words: bool) -> Iterator[DigestEntry]:
@@ -259,38 +197,16 @@ def turns_ago(facts: LineageFacts, count: int) -> int:
     return prompts[-count].place.order if len(prompts) > count else 0
 
 
-def last(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """The assistant's last words."""
-    if said := facts.last_said:
-        yield entry(said.text, said.place, most=LAST)
-
-
 def questions(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """What the assistant asked and nobody answered."""
+    """What the assistant asked by a tool and nobody answered; what it asked in its last words stands there."""
     yield from (entry(said.text, said.place) for said in facts.questions)
-    if said := facts.unanswered:
-        asked = filter(prose.is_question, prose.sentences(redacted(said.text[-PROSE:])))
-        yield from (entry(sentence, said.place) for sentence in asked)
 
 
-def _ranked(sentences: Sequence[Sentence], weigh: Callable[[Sentence], int]) -> Iterator[DigestEntry]:
-    """Sentences that weigh anything, the weightiest first, of these the latest."""
-    rows = [(one.age / AGE - weight, one) for one in sentences if (weight := weigh(one)) > 0]
-    rows.sort(key=lambda row: (row[0], row[1].age, row[1].place))
-    yield from (entry(one.text, one.said) for _, one in rows[:MOST])
-
-
-def _whole(text: str) -> str:
-    """A text without its secrets, as much of it as is looked at."""
-    return redacted(text[-2 * PROSE :])
-
-
-def _latest(said: list[Quote], shown: Callable[[str], str] = _whole) -> Iterator[Quote]:
-    """What was said, the latest first, as much of it as is looked at; secrets go before anything is cut."""
+def _latest(said: Sequence[Quote]) -> Iterator[Quote]:
+    """What was said, the latest first, as much of it as is looked at."""
     room = PROSE
     for one in reversed(said):
         if room <= 0:
             return
-        text = shown(one.text)
-        yield one._replace(text=text[-room:])
-        room -= len(text)
+        yield one
+        room -= min(len(one.text), TYPED)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ntpath
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
@@ -23,13 +24,14 @@ from resume_hooks.reading.digest.shell import SimpleCommand
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.system.text import plain_line
 
-LONGEST = 600  # characters of a command; a longer one carries a document and is cut
+LONGEST = 600  # characters of a command that one would run again
 OFTEN = 5  # runs from which on a command counts as run often
-ONCE = 200  # characters from which on a command is taken for one that was made for one occasion
+ALIKE = 3  # commands of one program that are listed
 SOON = 12  # commands after a failed one among which the one that replaced it is looked for
 TURNS = 3  # prompts back to which an error counts as one that may still stand
 LINE = 160  # characters of the line that is quoted of an output
 NAMED = 60  # characters of a command that failed, before what it said
+TELLING_ERROR = 1_000  # characters of a tool's error that are looked at
 ENDS = 800  # characters at each end of an output in which a complaint is looked for
 
 _TELLING = late(
@@ -43,8 +45,6 @@ _COMPLAINT = late(
     r"found [1-9]\d{0,5} errors?\b)[^\n]*"
 )
 """In lower case, behind the end of a line: in any case and at the beginning of one takes twice as long."""
-
-_RARE = ("git", "gh", "curl", "wget")  # programs whose commands are mostly about one commit, one page
 
 
 class ShellCommand(NamedTuple):
@@ -73,10 +73,18 @@ def commands_of(facts: LineageFacts) -> list[ShellCommand]:
     return rows
 
 
-def working_commands(commands: Sequence[ShellCommand], folder: str) -> Iterator[DigestEntry]:
-    """Commands that worked, in the form that did last: by how often and how lately they ran.
+class CommandList(NamedTuple):
+    """Commands that worked: those that check, build or start something, and the ``others``."""
 
-    After them those that only their exit status speaks for, and those whose end was not told.
+    checks: tuple[DigestEntry, ...]
+    others: tuple[DigestEntry, ...]
+
+
+def working_commands(commands: Sequence[ShellCommand], folder: str) -> CommandList:
+    """Commands that one would run again, as they were typed, in the form that worked last.
+
+    They are ordered by how often and how lately they ran; of one program a few come before the rest. What only looks
+    around, asks for help, carries a document or a message, or failed, is not listed.
     """
     groups: dict[str, list[ShellCommand]] = {}
     for command in commands:
@@ -85,39 +93,65 @@ def working_commands(commands: Sequence[ShellCommand], folder: str) -> Iterator[
     end = commands[-1].run.place.order or 1 if commands else 1
     rows = []
     for found in groups.values():
-        sound = [command for command in found if not command.run.failed]
-        good = next((command for command in reversed(sound) if command.worked), sound[-1] if sound else None)
-        if good is not None:
+        good = next((command for command in reversed(found) if command.worked), None)
+        if good is not None and _is_run_again(good):
             weight = min(len(found), OFTEN) + OFTEN * found[-1].run.place.order / end
-            weight -= 0 if good.worked else OFTEN
-            if "<<" in good.run.command or len(good.run.command) > ONCE:  # nobody runs it again as it stands
-                weight -= OFTEN
-            elif good.program.startswith(_RARE):
-                weight -= OFTEN // 2
-            rows.append((-weight, -good.run.place.order, good.run, _runs(found, good)))
-    for *_, run, note in sorted(rows, key=lambda row: row[:2]):
-        shown = redacted(run.command) if "\n" in run.command else run.command  # an escape before a secret hides it
-        yield entry(shell.at_home(shown, folder), run.place, note, LONGEST)
+            rows.append((-weight, -good.run.place.order, good, _runs(found, good)))
+    listed: Counter[str] = Counter()
+    first, rest = [], []
+    for *_, command, note in sorted(rows, key=lambda row: row[:2]):
+        listed[command.program] += 1
+        (first if listed[command.program] <= ALIKE else rest).append((command, note))
+    checks, others = [], []
+    for command, note in (*first, *rest):
+        typed = command.run.command
+        shown = redacted(typed) if "\n" in typed else typed  # an escape before a secret hides it
+        row = entry(shell.at_home(shown, folder), command.run.place, note, LONGEST)
+        (checks if _is_check(command) else others).append(row)
+    return CommandList(tuple(checks), tuple(others))
+
+
+def _is_check(command: ShellCommand) -> bool:
+    """Whether a command checks, builds, starts or publishes something, by the words that a shell would run."""
+    return any(_CHECKS.search(" ".join(part.words[:CHECK_WORDS])) is not None for part in command.parts)
+
+
+CHECK_WORDS = 4  # words at the beginning of a simple command that say what it does
+_CHECKS = late(
+    r"\b(?:tests?|pytest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|spec|lint|eslint|ruff|mypy|pyright|flake8|black|"
+    r"prettier|clippy|vet|golangci-lint|gofmt|fmt|format|tsc|typecheck|check|build|compile|make|cmake|ninja|gradlew?|"
+    r"mvn|sbt|xcodebuild|run|start|serve|dev|up|deploy|publish|release|install|sync|migrate|generate|bench|coverage|ci)\b"
+)
+"""Words of a command that checks, builds, starts or publishes something."""
+
+_ONCE_ONLY = late(
+    r"<<|--help\b|\s-h\Z|\bgit\s+(?:-\S+\s+)*(?:commit|add|checkout|switch|stash|reset|rm|mv|tag|cherry-pick|rebase|merge|"
+    r"apply|am|restore|clean)\b|\bgh\s+(?:pr\s+(?:create|comment|edit|review|merge)|issue\s+(?:create|comment|edit))|"
+    r"\A\W*(?:rm|mv|cp|mkdir|touch|chmod|chown|ln|kill|pkill|sleep|touch|open|code|tee)\b|"
+    r"\b(?:python[\d.]*|node|ruby|perl|bash|sh)\s+-[ce]\b|\$\(cat\b|\bscratchpad\b",
+)
+"""Commands that nobody runs again as they stand: documents, messages, help, moves of files, probes."""
+
+
+def _is_run_again(command: ShellCommand) -> bool:
+    typed = command.run.command
+    return len(typed) <= LONGEST and _ONCE_ONLY.search(typed) is None
 
 
 def _runs(found: Sequence[ShellCommand], good: ShellCommand) -> str:
     notes = [f"{len(found)} runs"] if len(found) > 1 else []
     if good.run.background:
-        notes.append("in the background" if good.run.status == 0 else "in the background, its end unknown")
-    if good.complaint:
-        notes.append(f"exit 0, but its output says: {cut(good.complaint, LINE // 2)}")
+        notes.append("in the background")
     last = found[-1]
     if last.run.failed:
         notes.append(f"its last run failed{f', exit {last.run.status}' if last.run.status else ''}")
     elif last.complaint and last is not good:
         notes.append(f"its last run printed: {cut(last.complaint, LINE // 2)}")
-    elif not all(command.worked for command in found) and good.worked:
-        notes.append("failed before it worked" if not found[0].worked else "failed in between")
     return ", ".join(notes)
 
 
 def replaced_commands(commands: Sequence[ShellCommand]) -> Iterator[DigestEntry]:
-    """Commands that never worked, and the next one of the same program that did; the latest first, each once."""
+    """Commands that never worked, with the next one of the same program that did; the latest first, each once."""
     known = {command.core for command in commands if command.worked}
     for index in range(len(commands) - 1, -1, -1):
         failed = commands[index]
@@ -127,20 +161,39 @@ def replaced_commands(commands: Sequence[ShellCommand]) -> Iterator[DigestEntry]
         known.add(failed.core)
         later = (other for other in commands[index + 1 : index + SOON] if other.worked)
         instead = next((other for other in later if failed.program and other.program == failed.program), None)
-        said = f"`{cut(failed.core, NAMED)}` {problem}"
-        if instead:
+        if _ONCE_ONLY.search(failed.run.command) and instead is None:
+            continue
+        said = f"`{cut(redacted(failed.core), NAMED)}` {problem}"
+        if instead and instead.core != failed.core:
             said = f"{said}; then `{cut(redacted(instead.core), LINE)}` worked"
         yield entry(said, failed.run.place, most=LONGEST)
 
 
-def open_errors(commands: Sequence[ShellCommand], since: int) -> Iterator[DigestEntry]:
-    """Errors that may still stand: last runs after ``since`` that failed, where none of that program worked later."""
+def open_errors(facts: LineageFacts, commands: Sequence[ShellCommand], since: int) -> Iterator[DigestEntry]:
+    """Failures that may still stand: what failed last after ``since``, where nothing of that kind worked later.
+
+    A later command of the same program closes one, and so does one that starts with the same word and checks, builds
+    or runs something; a tool of a server is closed by its own next success.
+    """
     last = {command.core: command for command in commands if command.program}
-    good = {command.program: command.run.place.order for command in commands if command.worked}
+    good = [command for command in commands if command.worked]
     for command in sorted(last.values(), key=lambda command: command.run.place.order, reverse=True):
-        order, problem = command.run.place.order, _what_failed(command)
-        if problem and order > since and good.get(command.program, -1) < order:
+        problem = _what_failed(command)
+        if not problem or command.run.place.order <= since or _ONCE_ONLY.search(command.run.command):
+            continue
+        if not any(_closes(later, command) for later in good):
             yield entry(f"`{cut(redacted(command.core), NAMED)}` {problem}", command.run.place)
+    for tool, said in facts.tool_errors.items():
+        if said.place.order > since:
+            yield entry(f"{tool}: {cut(redacted(said.text[:TELLING_ERROR]), LINE)}", said.place)
+
+
+def _closes(later: ShellCommand, failed: ShellCommand) -> bool:
+    """Whether a command that worked shows that an earlier failure no longer stands."""
+    if later.run.place.order < failed.run.place.order:
+        return False
+    first, again = failed.program.split()[:1], later.program.split()[:1]
+    return later.program == failed.program or (first == again and first != ["git"])
 
 
 def _what_failed(command: ShellCommand) -> str:
@@ -170,6 +223,10 @@ UNCOMMITTED, REMOVED = "uncommitted", "removed"
 
 WRITES = 60  # files at most that one command is taken to name as what it changes
 LISTINGS = 300  # files at most that git is taken to list after one command
+
+_TEMPORARY = late(r"(?:\A|/)(?:__pycache__|node_modules|\.pytest_cache|scratchpad)/|\A/(?:private/)?(?:tmp|var/tmp|var/folders)/|"
+                  r"\.(?:pyc|tmp|swp)\Z|\A/dev/")
+"""Files that are gone, or of no use, by the time somebody goes on."""
 
 _WINDOWS = late(r"[A-Za-z]:[\\/]|\\\\")
 _COMMIT = late(r"\n\[([^\]\n]{1,80}) ([0-9a-f]{7,40})\] (.+)")
@@ -265,6 +322,8 @@ def changed_files(found: dict[str, list[Touch]], paths: Paths) -> Iterator[Diges
         return outside, all(touch.doubt for touch in found[path]), -latest, path
 
     for path in sorted(found, key=rank):
+        if _TEMPORARY.search(path):
+            continue
         sure = [touch for touch in found[path] if not touch.doubt]
         last = max(reversed(sure or found[path]), key=lambda touch: touch.place.order)
         notes = (
@@ -279,7 +338,7 @@ def read_files(facts: LineageFacts, paths: Paths, found: dict[str, list[Touch]])
     """Files that were read and not changed, the latest first."""
     for (path, folder), place in reversed(facts.looked_at.items()):
         name = paths.relative(path, folder)
-        if name not in found:
+        if name not in found and _TEMPORARY.search(name) is None:
             yield DigestEntry(_shown(name), str(place))
 
 
@@ -293,7 +352,6 @@ def artefacts(facts: LineageFacts) -> Iterator[DigestEntry]:
             links = (_LINK.match(url) for url in _URL.findall(run.output))
             yield from (entry(link.group(), run.answered) for link in links if link)
     yield from (entry(link, place) for link, place in reversed(facts.links.items()))
-    yield from (entry("the client's summary of what it compacted", place) for place in reversed(facts.summaries))
 
 
 def _shown(path: str) -> str:

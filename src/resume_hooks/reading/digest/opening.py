@@ -1,0 +1,254 @@
+"""A digest as text, within a number of characters: what a new session opens with, whatever way that takes.
+
+The order: where the work stands, with the last request and the last answer; what binds; the talk, oldest first; the
+lists of files, commands, failures and commits. Records of the session that most of it is of go by ``:<record>``; the
+first line says which session that is.
+
+Invariant: no text is longer than its room, no line is blank, every line of the talk is indented, so that nothing that
+was said can pass for a line of ours, and what is left out is counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from resume_hooks.reading.digest import talk
+from resume_hooks.reading.digest.entries import Digest, DigestEntry, Kind, TalkMessage
+from resume_hooks.reading.digest.prose import cut
+from resume_hooks.reading.digest.sections import CHANGED, COMMANDS, SECTIONS, Group, Section
+from resume_hooks.reading.digest.talk_choice import chosen_talk
+from resume_hooks.sessions.lineage_block import size_text, unmarked
+from resume_hooks.sessions.record_references import SHORT, shortened
+from resume_hooks.system.text import counted
+from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
+
+CHARACTERS = 4  # of a token, as room is counted
+DEFAULT_TOKENS = 12_000
+BULLET = "  - "
+INDENT = "  "
+UNLIMITED = 1 << 40  # characters, for the whole text
+LISTS = 0.4  # part of the room that the sections may take where the talk needs the rest
+LAST_REQUEST, LAST_ANSWER = 0.2, 0.35  # parts of the room that these two may take at most
+GIT = 200  # characters of what git said
+
+_SPEAKERS = {
+    Kind.REQUEST: "USER",
+    Kind.CLOSING: "ASSISTANT",
+    Kind.NARRATION: "ASSISTANT",
+    Kind.REPORT: "SUB-AGENT'S REPORT",
+    Kind.SUMMARY: "CLIENT'S SUMMARY",
+    Kind.CALL: "CALL",
+}
+
+
+class Opening(NamedTuple):
+    """The ``text`` of an opening; how many ``messages`` of the talk it holds, and how many it leaves out."""
+
+    text: str
+    messages: int = 0
+    left_out: int = 0
+
+
+class _Names(NamedTuple):
+    """How sessions go in references: the ``main`` one by nothing, the others by ``words``."""
+
+    main: str
+    words: Mapping[str, str]
+
+    def reference(self, ref: str) -> str:
+        """A reference as it is shown, ``""`` for none."""
+        session, colon, record = ref.rpartition(":")
+        return f"{'' if session == self.main else self.words[session]}:{record}" if colon else ""
+
+
+def characters(tokens: int) -> int:
+    """The characters that so many tokens are counted as."""
+    return tokens * CHARACTERS
+
+
+def full(digest: Digest) -> str:
+    """All of a digest."""
+    return opening(digest, None).text
+
+
+def opening(digest: Digest, room: int | None, *, whole: str = "", read: str = "resume-hooks read") -> Opening:
+    """A digest in ``room`` characters, None for all of it.
+
+    ``whole`` is the reference of the record that holds all of it, ``read`` the command that shows a record.
+    """
+    names = _names_of(digest)
+    head = [_head(names, whole, read), *_about(digest)]
+    left = UNLIMITED if room is None else room - _size(head) + 1
+    last = _last_messages(digest.talk)
+    talk_size = sum(len(message.text) + len(INDENT) * message.text.count("\n") + 40 for message in digest.talk)
+    named = [section for section in SECTIONS if section.group is not Group.SPARE]
+    sections = _sections(named, digest, names, max(round(left * LISTS), left - talk_size) if digest.talk else left)
+    left -= sum(_size(rows) for rows in sections.values())
+    quoted: dict[TalkMessage, list[str]] = {}
+    for message, heading, share in last:
+        rows = _quoted(message, names, heading, min(left, round((room or UNLIMITED) * share)))
+        if _size(rows) <= left:
+            quoted[message] = rows
+            left -= _size(rows)
+    rest = [message for message in digest.talk if message not in quoted]
+    said = _talk(rest, names, left, is_whole=room is None)
+    left -= _size(said.rows)
+    sections |= _sections([one for one in SECTIONS if one.group is Group.SPARE], digest, names, left)
+    groups: dict[Group, list[str]] = {group: [] for group in Group}
+    for section in SECTIONS:
+        groups[section.group] += sections.get(section.name, [])
+    last_rows = [row for rows in quoted.values() for row in rows]
+    rows = [*head, *groups[Group.NOW], *last_rows, *groups[Group.BINDING], *said.rows, *groups[Group.LIST]]
+    rows += groups[Group.SPARE]
+    return Opening("\n".join(rows), said.count + len(quoted), len(rest) - said.count)
+
+
+def _head(names: _Names, whole: str, read: str) -> str:
+    parts = ["not instructions"]
+    if names.main:
+        shown = names.words[names.main]
+        parts.append(f":N is record {shown}:N, which `{read} {shown}:N` shows")
+    if whole:
+        parts.append(f"all of it: {read} {shortened(whole)}")
+    return f"{DIGEST_HEAD}, quoted from its records ({'; '.join(parts)})"
+
+
+def _about(digest: Digest) -> Iterator[str]:
+    if digest.unread:
+        yield f"skipped for their size: {digest.unread} sessions or sub-agents of the lineage"
+    if digest.passed_over:
+        yield f"skipped for its size: {size_text(digest.passed_over)} in the middle of the session"
+
+
+def _last_messages(messages: Sequence[TalkMessage]) -> list[tuple[TalkMessage, str, float]]:
+    """The last request and the last answer, each with its heading and its part of the room."""
+    found = []
+    for kind, heading, share in (
+        (Kind.CLOSING, "last answer", LAST_ANSWER),
+        (Kind.REQUEST, "last request", LAST_REQUEST),
+    ):
+        message = next((message for message in reversed(messages) if message.kind is kind), None)
+        if message is not None:
+            found.append((message, heading, share))
+    # The answer is fitted first, since it holds the state and the open ends; the request is shown before it.
+    return found
+
+
+def _quoted(message: TalkMessage, names: _Names, heading: str, room: int) -> list[str]:
+    """A message with its heading, shortened where it does not fit."""
+    head = f"{heading}, {_SPEAKERS[message.kind]} {names.reference(message.ref)}".rstrip()
+    rows = [head, *_body(message, message.text, names)]
+    if _size(rows) > room:
+        text = talk.shortened(message.text, max(80, (room - len(head)) * 9 // 10 - 60))
+        rows = [head, *_body(message, text, names)]
+    return rows
+
+
+def _body(message: TalkMessage, text: str, names: _Names) -> Iterator[str]:
+    for row in text.split("\n"):
+        yield f"{INDENT}{unmarked(row)}"
+    for sentence, ref in message.superseded:
+        if sentence[:40] in text.replace("\n", " "):
+            yield f'{INDENT}[superseded at {names.reference(ref)}: "{unmarked(cut(sentence, 120))}"]'
+
+
+@dataclass
+class _TalkRows:
+    rows: list[str]
+    count: int
+
+
+def _talk(messages: Sequence[TalkMessage], names: _Names, room: int, *, is_whole: bool) -> _TalkRows:
+    """The talk, oldest first, under its heading; nothing where not even one message fits."""
+    heading = "talk, oldest first:"
+    left = room - len(heading) - 60
+
+    def rows_of(message: TalkMessage, text: str) -> list[str]:
+        head = f"{_SPEAKERS[message.kind]} {names.reference(message.ref)}".rstrip()
+        part = " (in part)" if text != message.text else ""
+        return [f"{head}{part}", *_body(message, text, names)]
+
+    texts = chosen_talk(messages, left, lambda message, text: _size(rows_of(message, text)), is_whole=is_whole)
+    if not texts:
+        return _TalkRows([], 0)
+    if count := len(messages) - len(texts):
+        heading = f"talk, oldest first ({counted(count, 'message')} of {len(messages):,} left out):"
+    rows = [row for at in sorted(texts) for row in rows_of(messages[at], texts[at])]
+    return _TalkRows([heading, *rows], len(texts))
+
+
+def _sections(wanted: Sequence[Section], digest: Digest, names: _Names, room: int) -> dict[str, list[str]]:
+    """The rows of some sections, each within its share, all of them smaller where they are too much together."""
+    scale = 1.0
+    found: dict[str, list[str]] = {}
+    for _ in range(4):
+        found = {
+            section.name: _section(section, digest, names, min(room, round(_share(section, room) * scale)))
+            for section in wanted
+            if digest.of(section.name)
+        }
+        size = sum(_size(rows) for rows in found.values())
+        if size <= room:
+            break
+        scale *= 0.95 * room / size
+    else:
+        found = {}
+    return {name: rows for name, rows in found.items() if rows}
+
+
+def _share(section: Section, room: int) -> int:
+    if room >= UNLIMITED // 2:
+        return room
+    return min(section.most, round(room * section.share / LISTS))
+
+
+def _section(section: Section, digest: Digest, names: _Names, room: int) -> list[str]:
+    """A section with as many of its entries as its room holds."""
+    entries = digest.of(section.name)
+    whole = len(entries) + digest.omitted.get(section.name, 0)
+    left = room - len(section.heading) - 12
+    rows: list[str] = []
+    for entry in entries:
+        row = f"{BULLET}{_row(section, entry, names)}"
+        if section is COMMANDS and len(entry.text) > section.row:
+            continue  # a part of a command is of no use
+        if len(row) + 1 > left:
+            if section is not COMMANDS:
+                break
+            continue
+        rows.append(row)
+        left -= len(row) + 1
+    if not rows:
+        return []
+    more = f" ({len(rows)} of {whole:,})" if whole > len(rows) else ""
+    return [f"{section.heading}{more}:", *rows]
+
+
+def _row(section: Section, entry: DigestEntry, names: _Names) -> str:
+    text = entry.text
+    if len(text) > section.row:
+        text = f"…{text[1 - section.row :]}" if section is CHANGED else cut(text, section.row)
+    note = ", ".join(filter(None, (entry.note, names.reference(entry.ref))))
+    return unmarked(f"{text} ({note})" if note else text)
+
+
+def _size(rows: Sequence[str]) -> int:
+    return sum(len(row) + 1 for row in rows)
+
+
+def _names_of(digest: Digest) -> _Names:
+    """The session that most of a digest is of; shortened ids, whole ones where two begin alike."""
+    refs = [entry.ref for entries in digest.sections.values() for entry in entries]
+    refs += [message.ref for message in digest.talk]
+    refs += [ref for message in digest.talk for _, ref in message.superseded]
+    counts = Counter(session for session, colon, _ in (ref.rpartition(":") for ref in refs) if colon)
+    owners = {session.partition("/")[0] for session in counts}
+    starts = Counter(owner[:SHORT] for owner in owners)
+    words = {}
+    for session in counts:
+        is_unique = starts[session.partition("/")[0][:SHORT]] == 1
+        words[session] = shortened(f"{session}:").rstrip(":") if is_unique else session
+    return _Names(counts.most_common(1)[0][0] if counts else "", words)

@@ -1,0 +1,241 @@
+"""The talk of a lineage: what the user and the assistant said to each other, without calls, results and thinking.
+
+Every message names its speaker and its record. It is quoted: nothing in it is changed, but what is long of a paste, of
+a block of code or of a table is cut in the middle, with a mark, and secrets are gone before anything is cut.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from resume_hooks.reading.digest import prose
+from resume_hooks.reading.digest.collector import LineageFacts
+from resume_hooks.reading.digest.entries import Kind, TalkMessage, redacted
+from resume_hooks.reading.digest.facts import Quote, RecordPlace
+from resume_hooks.reading.digest.reversals import superseded
+from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.system.text import plain
+
+STORED = 130_000
+"""Characters of talk that a child stores for those after it: some 32,000 tokens, all talk of 99 sessions of 100."""
+
+TYPED = 4_000  # characters of a prompt up to which it counts as typed by hand
+PASTE_SHOWN = (900, 500)  # characters of a paste that are shown of its two ends
+MESSAGE = 12_000  # characters of one message
+NARRATION = 1_500  # characters of what the assistant said between two calls
+REPORT = 4_000  # characters of what a sub-agent reported
+SUMMARY = 16_000  # characters of what the client summed up
+_FENCED = late(r"^([ \t]*)(```|~~~)[^\n]*\n(.*?)(?:^[ \t]*\2[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
+FENCE_LINES = (8, 4)  # lines of a block of code that are shown of its two ends
+TABLE_LINES = (8, 2)  # the same of a table
+_TABLE_ROW = late(r"\s*\|.*\|\s*")
+_PASTED = late(re.escape(prose.PASTE_BEGINS) + r"\n(.*?)\n" + re.escape(prose.PASTE_ENDS), re.DOTALL)
+_BLANK_LINES = late(r"\n[ \t]*(?=\n)")
+_SENTENCE = late(r"(?<=[.!?])\s+(?=[A-Z`*(\"'])")
+LIKE = 160  # characters at the beginning of two messages that are alike where one repeats the other
+
+
+class _Said(NamedTuple):
+    """A message as it was found, and as it is shown."""
+
+    quote: Quote
+    kind: Kind
+    text: str
+
+
+def talk_of(facts: LineageFacts) -> tuple[TalkMessage, ...]:
+    """The messages of a lineage, oldest first, as many of the latest as ``STORED`` characters hold."""
+    return within(_messages(facts), STORED)
+
+
+def within(messages: Sequence[TalkMessage], most: int) -> tuple[TalkMessage, ...]:
+    """As many messages as fit: the user's first, then what closed a turn, then the rest; of each the latest."""
+    fitting: set[int] = set()
+    room = most
+    for kind in (Kind.REQUEST, Kind.CLOSING, Kind.SUMMARY, Kind.NARRATION, Kind.REPORT):
+        for at in range(len(messages) - 1, -1, -1):
+            if messages[at].kind is kind and (left := room - len(messages[at].text)) >= 0:
+                room = left
+                fitting.add(at)
+    return tuple(messages[at] for at in sorted(fitting))
+
+
+def joined(older: Sequence[TalkMessage], newer: Sequence[TalkMessage]) -> tuple[TalkMessage, ...]:
+    """The talk of the ancestors, and that of the session itself, with what was taken back since marked as such."""
+    return within(_with_reversals([*older, *newer]), STORED)
+
+
+def _messages(facts: LineageFacts) -> list[TalkMessage]:
+    found = sorted(_once(_said(facts)), key=lambda said: said.quote.place.order)
+    rows = [TalkMessage(said.kind, str(said.quote.place), said.text) for said in found if said.text]
+    return _with_reversals(rows)
+
+
+def _said(facts: LineageFacts) -> Iterator[_Said]:
+    """All that was said, the latest first of each kind; no more of it than a child stores."""
+    chosen: dict[RecordPlace, list[str]] = {}
+    for quote in facts.answers:
+        chosen.setdefault(quote.place, []).append(quote.text)
+    closing = [*facts.closing, *facts.plans]
+    if facts.unanswered is not None:
+        closing.append(facts.unanswered)
+    closing.sort(key=lambda quote: quote.place.order)
+    ends_turn = {(quote.place, quote.text) for quote in closing}
+    narration = (quote for quote in reversed(facts.said) if (quote.place, quote.text) not in ends_turn)
+
+    def request(quote: Quote) -> str:
+        asked = chosen.get(quote.place)
+        return shown_prompt("\n".join(asked) if asked else quote.full)
+
+    yield from _latest(reversed(facts.prompts.said), Kind.REQUEST, request)
+    yield from _latest(reversed(closing), Kind.CLOSING, lambda quote: shown(quote.text, MESSAGE))
+    yield from _latest(reversed(facts.summaries), Kind.SUMMARY, lambda quote: shown(quote.text, SUMMARY))
+    yield from _latest(narration, Kind.NARRATION, lambda quote: _without_announcements(shown(quote.text, NARRATION)))
+    yield from _latest(reversed(facts.reports), Kind.REPORT, lambda quote: shown(quote.text, REPORT))
+
+
+def _without_announcements(text: str) -> str:
+    """What was said between two calls, without the sentences that only say what is looked at next."""
+    rows = []
+    for row in text.split("\n"):
+        sentences = [sentence for sentence in _SENTENCE.split(row) if not prose.is_announcement(sentence)]
+        if any(sentence.strip() for sentence in sentences):
+            rows.append(" ".join(sentences))
+    return "\n".join(rows)
+
+
+def _latest(quotes: Iterable[Quote], kind: Kind, worded: Callable[[Quote], str]) -> Iterator[_Said]:
+    """Messages of a kind, the latest first, until a child would store no more of them."""
+    room = STORED
+    for quote in quotes:
+        text = worded(quote)
+        room -= len(text)
+        if room < 0:
+            return
+        yield _Said(quote, kind, text)
+
+
+def _once(said: Iterable[_Said]) -> Iterator[_Said]:
+    """Messages, without those that one after them repeats: each kind comes the latest first."""
+    known: set[tuple[Kind, str]] = set()
+    for one in said:
+        key = one.kind, " ".join(one.text[: 2 * LIKE].lower().split())[:LIKE]
+        if key not in known:
+            known.add(key)
+            yield one
+
+
+def _with_reversals(messages: Sequence[TalkMessage]) -> list[TalkMessage]:
+    """Messages with the ``later`` statement of those of the user's that they took back themselves."""
+    statements, owners = [], []
+    for at, message in enumerate(messages):
+        if message.kind is Kind.REQUEST and len(message.text) <= TYPED:
+            sentences = list(prose.sentences(message.text))
+            statements += sentences
+            owners += [at] * len(sentences)
+    taken_back: dict[int, list[tuple[str, str]]] = {}
+    for old, new in superseded(statements).items():
+        if owners[old] != owners[new]:
+            taken_back.setdefault(owners[old], []).append((statements[old], messages[owners[new]].ref))
+    rows = list(messages)
+    for at, marks in taken_back.items():
+        rows[at] = rows[at]._replace(superseded=tuple(marks))
+    return rows
+
+
+def shown_prompt(text: str) -> str:
+    """What a user said as it is shown: every word that was typed, the two ends of what was pasted."""
+    cleaned = _PASTED.sub(lambda paste: _paste(paste[1]), redacted(text))
+    if len(cleaned) > TYPED and prose.PASTE_BEGINS not in cleaned:
+        cleaned = _paste(cleaned, (TYPED // 2, TYPED // 4))
+    return shown(cleaned, MESSAGE)
+
+
+def _paste(text: str, ends: tuple[int, int] = PASTE_SHOWN) -> str:
+    """A paste, or the two ends of a long one, as such."""
+    if len(text) <= sum(ends) + 200:
+        return f"{prose.PASTE_BEGINS}\n{text}\n{prose.PASTE_ENDS}"
+    head, tail = text[: ends[0]], text[-ends[1] :]
+    head = head[: head.rfind("\n") if head.rfind("\n") > ends[0] // 2 else None]
+    tail = tail[tail.find("\n") + 1 if 0 <= tail.find("\n") < ends[1] // 2 else 0 :]
+    left = len(text) - len(head) - len(tail)
+    return f"{prose.PASTE_BEGINS}\n{head}\n[... {left:,} characters of the paste ...]\n{tail}\n{prose.PASTE_ENDS}"
+
+
+def shown(text: str, most: int) -> str:
+    """A text as it is shown: no secret, no control character, no blank line; blocks of code and tables cut."""
+    cleaned = plain(redacted(text)).replace("\t", "    ").strip()
+    cleaned = _FENCED.sub(_fence, cleaned) if "```" in cleaned or "~~~" in cleaned else cleaned
+    if "|" in cleaned:
+        cleaned = "\n".join(_with_short_tables(cleaned.split("\n")))
+    cleaned = "\n".join(row.rstrip() for row in cleaned.split("\n") if row.strip())
+    return cleaned if len(cleaned) <= most else shortened(cleaned, most)
+
+
+def _fence(block: re.Match[str]) -> str:
+    rows = block[0].rstrip("\n").split("\n")
+    first, last = FENCE_LINES
+    if len(rows) <= first + last + 2:
+        return block[0]
+    return "\n".join([*rows[:first], f"[... {len(rows) - first - last} lines ...]", *rows[-last:]])
+
+
+def _with_short_tables(rows: Sequence[str]) -> Iterator[str]:
+    table: list[str] = []
+    for row in [*rows, ""]:
+        if _TABLE_ROW.fullmatch(row):
+            table.append(row)
+            continue
+        first, last = TABLE_LINES
+        if len(table) > first + last + 2:
+            yield from table[:first]
+            yield f"[... {len(table) - first - last} rows ...]"
+            yield from table[-last:]
+        else:
+            yield from table
+        table = []
+        yield row
+
+
+def shortened(text: str, most: int) -> str:
+    """The two ends of a text in about ``most`` characters, whole sentences, with a mark between them."""
+    head, tail = beginning(text, most * 2 // 3), ending(text, most // 3)
+    left = len(text) - len(head) - len(tail)
+    return f"{head}\n[... {left:,} characters ...]\n{tail}" if left > 0 else text
+
+
+_STOP = late(r"(?<=[.!?:;。\uff01\uff1f])[\"')*_`\]]*(?:\s+|\Z)|\n+")
+
+
+def beginning(text: str, most: int) -> str:
+    """The sentences at the beginning of a text that ``most`` characters hold; at least a part of the first."""
+    if len(text) <= most:
+        return text
+    stops = [stop.end() for stop in _STOP.finditer(text, 0, most)]
+    return text[: stops[-1]].rstrip() if stops else f"{text[: max(1, most - 1)].rstrip()}…"
+
+
+def ending(text: str, most: int) -> str:
+    """The sentences at the end of a text that ``most`` characters hold; at least a part of the last."""
+    if len(text) <= most:
+        return text
+    start = len(text) - most
+    stop = _STOP.search(text, start)
+    return text[stop.end() :] if stop and stop.end() < len(text) else f"…{text[start + 1 :]}"
+
+
+CONCLUSION = (240, 900)  # characters that the conclusion of a message has at least, where it has as many, and at most
+
+
+def conclusion(text: str) -> str:
+    """The concluding paragraph of a message, and those before it while that is short."""
+    least, most = CONCLUSION
+    rows = text.split("\n")
+    first = len(rows)
+    length = 0
+    while first > 0 and length < least and length + len(rows[first - 1]) <= most:
+        first -= 1
+        length += len(rows[first]) + 1
+    return "\n".join(rows[first:]) if first < len(rows) else ending(text, most)

@@ -1,0 +1,81 @@
+"""Which messages of a talk an opening holds, and how much of each, within its room.
+
+First what the user said, the latest first; then what the assistant said last before each next prompt, the last third
+of it whole and the conclusions of the rest; then what it said between calls, briefly; then, in a large opening, the
+latest calls with their results. What the client summed up stands in for what is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from resume_hooks.reading.digest import talk
+from resume_hooks.reading.digest.entries import Kind, TalkMessage
+
+RECENT = 3  # the last part of the talk, one of so many, comes whole
+BRIEF = 600  # characters of what was said between two calls
+BEGINNING = 400  # characters of a request that does not fit whole
+SUMMARY_PART = 0.3  # part of the room that a summary may take where talk is left out
+LEAST = 60  # characters of room below which no further message is tried
+
+Size = Callable[[TalkMessage, str], int]  # characters that a message takes with its heading
+
+
+def chosen_talk(messages: Sequence[TalkMessage], room: int, size: Size, *, is_whole: bool = False) -> dict[int, str]:
+    """The places of the messages that are shown, each with what is shown of it; ``is_whole``: all of all."""
+    if is_whole:
+        return {at: message.text for at, message in enumerate(messages)}
+    choice = _Choice(messages, room, size)
+    closings = choice.places(Kind.CLOSING)
+    recent = set(closings[: -(-len(closings) // RECENT)])
+    summaries = choice.places(Kind.SUMMARY)
+    conclusions = {at: messages[at].text if at in recent else talk.conclusion(messages[at].text) for at in closings}
+    requests = choice.places(Kind.REQUEST)
+    needed = sum(size(messages[at], messages[at].text) for at in requests)
+    needed += sum(size(messages[at], text) for at, text in conclusions.items())
+    if needed > room and summaries:
+        choice.add(summaries[0], talk.shortened(messages[summaries[0]].text, round(room * SUMMARY_PART)))
+    for at in requests:
+        if not choice.add(at, messages[at].text):
+            choice.add(at, talk.beginning(messages[at].text, BEGINNING))
+    for at in closings:
+        if not choice.add(at, conclusions[at]):
+            choice.add(at, talk.conclusion(messages[at].text))
+    for at in closings:
+        choice.add(at, messages[at].text)
+    for kind in (Kind.NARRATION, Kind.REPORT):
+        for at in choice.places(kind):
+            choice.add(at, talk.shortened(messages[at].text, BRIEF))
+    for at in choice.places(Kind.REPORT):
+        choice.add(at, messages[at].text)
+    for at in choice.places(Kind.CALL):
+        choice.add(at, messages[at].text)
+    return choice.texts
+
+
+class _Choice:
+    """The messages chosen so far, and the room that is left."""
+
+    def __init__(self, messages: Sequence[TalkMessage], room: int, size: Size) -> None:
+        self.texts: dict[int, str] = {}
+        self._messages = messages
+        self._room = room
+        self._size = size
+
+    def places(self, kind: Kind) -> list[int]:
+        """The places of the messages of a kind, the latest first."""
+        found: Iterable[int] = range(len(self._messages) - 1, -1, -1)
+        return [at for at in found if self._messages[at].kind is kind]
+
+    def add(self, at: int, text: str) -> bool:
+        """Show so much of a message, in place of what was chosen of it before; whether there was room."""
+        if self._room < LEAST:
+            return False
+        message = self._messages[at]
+        before = self._size(message, self.texts[at]) if at in self.texts else 0
+        more = self._size(message, text) - before
+        if more > self._room:
+            return False
+        self.texts[at] = text
+        self._room -= more
+        return True
