@@ -11,7 +11,7 @@ was said can pass for a line of ours, and what is left out is counted.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -32,7 +32,9 @@ INDENT = "  "
 UNLIMITED = 1 << 40  # characters, for the whole text
 LISTS = 0.4  # part of the room that the sections may take where the talk needs the rest
 LAST_REQUEST, LAST_ANSWER = 0.2, 0.35  # parts of the room that these two may take at most
-GIT = 200  # characters of what git said
+LEAST_CALLS = 400  # characters of room below which no call is shown
+Calls = Callable[[int], Sequence[TalkMessage]]
+"""Gives the latest calls, oldest first, within about so many characters."""
 
 _SPEAKERS = {
     Kind.REQUEST: "USER",
@@ -61,7 +63,8 @@ class _Names(NamedTuple):
     def reference(self, ref: str) -> str:
         """A reference as it is shown, ``""`` for none."""
         session, colon, record = ref.rpartition(":")
-        return f"{'' if session == self.main else self.words[session]}:{record}" if colon else ""
+        named = "" if session == self.main else self.words.get(session, session)
+        return f"{named}:{record}" if colon else ""
 
 
 def characters(tokens: int) -> int:
@@ -74,10 +77,13 @@ def full(digest: Digest) -> str:
     return opening(digest, None).text
 
 
-def opening(digest: Digest, room: int | None, *, whole: str = "", read: str = "resume-hooks read") -> Opening:
+def opening(
+    digest: Digest, room: int | None, *, calls: Calls | None = None, whole: str = "", read: str = "resume-hooks read"
+) -> Opening:
     """A digest in ``room`` characters, None for all of it.
 
-    ``whole`` is the reference of the record that holds all of it, ``read`` the command that shows a record.
+    ``calls`` are asked for the latest calls where room is left, ``whole`` is the reference of the record that holds
+    the digest, ``read`` the command that shows a record.
     """
     names = _names_of(digest)
     head = [_head(names, whole, read), *_about(digest)]
@@ -103,6 +109,8 @@ def opening(digest: Digest, room: int | None, *, whole: str = "", read: str = "r
     last_rows = [row for rows in quoted.values() for row in rows]
     rows = [*head, *groups[Group.NOW], *last_rows, *groups[Group.BINDING], *said.rows, *groups[Group.LIST]]
     rows += groups[Group.SPARE]
+    if calls is not None and room is not None:
+        rows += _latest_calls(calls, names, room - _size(rows))
     return Opening("\n".join(rows), said.count + len(quoted), len(rest) - said.count)
 
 
@@ -153,6 +161,22 @@ def _body(message: TalkMessage, text: str, names: _Names) -> Iterator[str]:
     for sentence, ref in message.superseded:
         if sentence[:40] in text.replace("\n", " "):
             yield f'{INDENT}[superseded at {names.reference(ref)}: "{unmarked(cut(sentence, 120))}"]'
+
+
+def _latest_calls(calls: Calls, names: _Names, room: int) -> list[str]:
+    """The latest calls with their results, oldest first; nothing where not even one fits."""
+    heading = "latest calls, with their results:"
+    left = room - len(heading) - 1
+    if left < LEAST_CALLS:
+        return []
+    shown: list[list[str]] = []
+    for message in reversed(calls(left)):
+        rows = [f"{_SPEAKERS[message.kind]} {names.reference(message.ref)}", *_body(message, message.text, names)]
+        if _size(rows) > left:
+            break
+        left -= _size(rows)
+        shown.append(rows)
+    return [heading, *(row for rows in reversed(shown) for row in rows)] if shown else []
 
 
 @dataclass

@@ -146,20 +146,23 @@ def _with_reversals(messages: Sequence[TalkMessage]) -> list[TalkMessage]:
 
 
 def shown_prompt(text: str) -> str:
-    """What a user said as it is shown: every word that was typed, the two ends of what was pasted."""
-    cleaned = _PASTED.sub(lambda paste: _paste(paste[1]), redacted(text))
+    """What a user said as it is stored: every word that was typed, and what was pasted, marked as such."""
+    cleaned = redacted(text)
     if len(cleaned) > TYPED and prose.PASTE_BEGINS not in cleaned:
-        cleaned = _paste(cleaned, (TYPED // 2, TYPED // 4))
+        cleaned = f"{prose.PASTE_BEGINS}\n{cleaned.strip()}\n{prose.PASTE_ENDS}"
     return shown(cleaned, MESSAGE)
 
 
-def _paste(text: str, ends: tuple[int, int] = PASTE_SHOWN) -> str:
-    """A paste, or the two ends of a long one, as such."""
-    if len(text) <= sum(ends) + 200:
+def with_short_pastes(text: str) -> str:
+    """What a user said, with the two ends alone of what is long of a paste."""
+    return _PASTED.sub(lambda paste: _paste(paste[1]), text) if prose.PASTE_BEGINS in text else text
+
+
+def _paste(text: str) -> str:
+    first, last = PASTE_SHOWN
+    if len(text) <= first + last + 200:
         return f"{prose.PASTE_BEGINS}\n{text}\n{prose.PASTE_ENDS}"
-    head, tail = text[: ends[0]], text[-ends[1] :]
-    head = head[: head.rfind("\n") if head.rfind("\n") > ends[0] // 2 else None]
-    tail = tail[tail.find("\n") + 1 if 0 <= tail.find("\n") < ends[1] // 2 else 0 :]
+    head, tail = beginning(text, first), ending(text, last)
     left = len(text) - len(head) - len(tail)
     return f"{prose.PASTE_BEGINS}\n{head}\n[... {left:,} characters of the paste ...]\n{tail}\n{prose.PASTE_ENDS}"
 

@@ -31,17 +31,17 @@ def chosen_talk(messages: Sequence[TalkMessage], room: int, size: Size, *, is_wh
     summaries = choice.places(Kind.SUMMARY)
     conclusions = {at: messages[at].text if at in recent else talk.conclusion(messages[at].text) for at in closings}
     requests = choice.places(Kind.REQUEST)
-    needed = sum(size(messages[at], messages[at].text) for at in requests)
+    needed = sum(size(messages[at], talk.with_short_pastes(messages[at].text)) for at in requests)
     needed += sum(size(messages[at], text) for at, text in conclusions.items())
     if needed > room and summaries:
         choice.add(summaries[0], talk.shortened(messages[summaries[0]].text, round(room * SUMMARY_PART)))
     for at in requests:
-        if not choice.add(at, messages[at].text):
+        if not choice.add(at, talk.with_short_pastes(messages[at].text)):
             choice.add(at, talk.beginning(messages[at].text, BEGINNING))
     for at in closings:
         if not choice.add(at, conclusions[at]):
             choice.add(at, talk.conclusion(messages[at].text))
-    for at in closings:
+    for at in (*closings, *requests):
         choice.add(at, messages[at].text)
     for kind in (Kind.NARRATION, Kind.REPORT):
         for at in choice.places(kind):
