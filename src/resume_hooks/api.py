@@ -11,6 +11,7 @@ from resume_hooks.derive import agents, cut_point
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import carry_out
 from resume_hooks.derive.fresh_child import NOTHING, Contents
+from resume_hooks.derive.opening_size import checked_size, tokens_of
 from resume_hooks.derive.trim.options import Options as Options  # noqa: PLC0414 - one of the API's names
 from resume_hooks.derive.trim.options import options_of
 from resume_hooks.errors import UsageError
@@ -95,14 +96,17 @@ def get_full_lineage_chain(session_file: str | Path) -> list[tuple[Path, str]]:
     return [(_file(row), row.derivation_type) for row in reversed(rows)]
 
 
-def rollover(session_file: str | Path, *, next_step: str = "", dry_run: bool = False) -> Receipt:
+def rollover(session_file: str | Path, *, next_step: str = "", size: str = "", dry_run: bool = False) -> Receipt:
     """Make a fresh child of a session that holds its lineage; with a next step a handoff, which holds a digest, too.
 
-    Raises ResumeHooksError; nothing is left behind then.
+    ``size`` is that of the handoff, such as ``"4k"``; by default the setting ``handoff_size``. Raises
+    ResumeHooksError; nothing is left behind then.
     """
     kind: Kind = "handoff" if next_step.strip() else "rollover"
     session = readable(_named(session_file), Where())
-    contents = Contents(digest_of(session, Where())) if kind == "handoff" else NOTHING
+    contents = NOTHING
+    if kind == "handoff":
+        contents = Contents(digest_of(session, Where()), tokens=tokens_of(checked_size(size) if size else "", Where()))
     decided = agents.fresh(session, Where(), kind=kind, next_step=next_step, contents=contents)
     return carry_out(decided, Where(), dry_run=dry_run)
 

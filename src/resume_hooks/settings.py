@@ -21,7 +21,8 @@ VAULT = "20G"
 VERSION = 1  # the form of the file; a newer one is read but not written
 
 _MODEL = r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,199}"  # a Bedrock profile or a deployment, too; no option of the client
-_COMPACTION = r"client|(?:trim|handoff)(?:@(?:[6-9][0-9]|[1-9][0-9]{2,3})k)?"
+_HANDOFF_SIZE = r"(?:[1-9]|[1-3][0-9]|4[0-8])k"
+_COMPACTION = rf"client|(?:trim|handoff|{_HANDOFF_SIZE})(?:@(?:[6-9][0-9]|[1-9][0-9]{{2,3}})k)?"
 _BYTES = re.compile(r"([0-9]{1,15})([KMGT]?)I?B?")
 _UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 _PATH = r"[^\x00-\x1f\x7f]{0,1000}"
@@ -134,9 +135,18 @@ _CORE: dict[str, Key] = {
     "compaction": Key(
         "client",
         "What Claude Code does when a session is full: client = its own summary; in place, without a model: trim, "
-        "or handoff = a digest and the last turns. trim@150k, handoff@150k: between turns, from so many tokens on.",
-        _like(_COMPACTION, "one of client, trim, handoff, the latter two from 60k tokens on also as trim@150k"),
+        "or a size such as 24k = what a handoff of that size carries. trim@150k, 24k@150k: between turns, from so many "
+        "tokens on.",
+        _like(
+            _COMPACTION, "one of client, trim, a size such as 24k; the latter two from 60k tokens on also as trim@150k"
+        ),
         title="What happens to a full session",
+    ),
+    "handoff_size": Key(
+        "12k",
+        "Tokens that a handoff carries at most, 1k to 48k: what was said, and lists of files, commands and failures.",
+        _like(_HANDOFF_SIZE, "a size such as 4k or 24k, up to 48k"),
+        title="How much a handoff carries",
     ),
     "handoff_sends": Key(
         "off",

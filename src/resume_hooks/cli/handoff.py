@@ -27,16 +27,17 @@ from resume_hooks.derive.fresh_child import (
     FilesBeside,
     RolloverPlan,
     digest_reference,
+    digest_text,
     digest_to_edit,
     edited_digest,
     file_writer,
-    opening_tier,
 )
+from resume_hooks.derive.opening_size import ALL, checked_size, tokens_of
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.paths import read_regular
-from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest, knowledge
+from resume_hooks.reading.digest.opening import full
 from resume_hooks.sessions.opening_layout import next_step_of, opening_text
 from resume_hooks.sessions.session_files import SessionFile
 
@@ -46,11 +47,16 @@ Made = tuple[Receipt, FilesBeside]  # a child's receipt, and the files beside it
 def handoff(options: HandoffOptions) -> Receipt | None:
     """Make the child, or print what it would be told."""
     _require_sense(options)
+    size = checked_size(options.size) if options.size else ""
     parent = _parent(options)
     if not options.show:
         require_client(options)
-    digest = digest_of(parent, options.where)
-    contents = Contents(digest) if options.new_task is None else Contents(knowledge(digest), new_task=True)
+    if size == ALL:
+        return answer(options, make(options, agents.fork(parent, options.where, output_dir=options.output_dir)))
+    digest, tokens = digest_of(parent, options.where), tokens_of(size, options.where)
+    contents = Contents(digest, tokens=tokens)
+    if options.new_task is not None:
+        contents = Contents(knowledge(digest), new_task=True, tokens=tokens)
     decided = _plan(parent, contents, options)
     if options.show:
         _show(decided, options)
@@ -87,6 +93,10 @@ def _require_sense(options: HandoffOptions) -> None:
     of_parts = options.asked_of_parts()
     for require_sense in of_parts:
         require_sense(options)
+    if options.size and options.size.lower() == ALL and (options.show or options.edit or of_parts or options.new_task):
+        raise UsageError(
+            "--size all makes a copy, which has no opening", "Leave out --print, --edit, --out, --new-task."
+        )
     if options.full and not options.show:
         raise UsageError("--full needs --print", "resume-hooks handoff --print --full")
     if options.show and (options.start or options.edit or of_parts):
@@ -110,7 +120,7 @@ def _plan(parent: SessionFile, contents: Contents, options: HandoffOptions, chil
 
 def _show(decided: RolloverPlan, options: HandoffOptions) -> None:
     digest = decided.contents.digest or Digest()
-    whole = as_text.full(digest)
+    whole = full(digest)
     unmade = f"; all of it: {decided.draft.command('read')} {digest_reference(decided.draft.session_id)}"
     # Nor is the child of its own row in the lineage ever made.
     own = re.compile(rf" · {decided.draft.session_id}|\n +[^\n]*{decided.draft.session_id}[^\n]*")
@@ -129,7 +139,7 @@ def _make_edited(parent: SessionFile, first: RolloverPlan, options: HandoffOptio
     """Let the user change what the child is told, then make it. ResumeHooksError where they cancel."""
     file_writer(first, options.where, options)  # refuses before anybody has written a word in vain
     old = first.draft.session_id
-    with edited(digest_to_edit(opening_tier(first.contents.digest, first.draft))) as text:
+    with edited(digest_to_edit(digest_text(first.contents, first.draft, parent))) as text:
         if edited_text := edited_digest(text):
             # Planned again: meanwhile other children may be made, and the parent may grow.
             child = agents.draft_of(parent, "handoff", options.where, options.output_dir, to=options.to or "")

@@ -14,12 +14,13 @@ from typing import NamedTuple
 from resume_hooks import clock
 from resume_hooks.derive import agents
 from resume_hooks.derive.fresh_child import Contents
+from resume_hooks.derive.opening_size import tokens_of
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import options_of
 from resume_hooks.errors import NothingToHandOff, NothingToTrim, UsageError
 from resume_hooks.paths import Where
-from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.opening import characters
 from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.client_window import as_client_acts, window_of
 from resume_hooks.sessions.lineage import Family
@@ -198,7 +199,7 @@ def compare(session: SessionFile, where: Where, at: str, *, limit: int = QUICK_L
     if not planned:  # lineage and a whole digest, of which nothing is read
         row = {"title": glance.title, "session_id": "-" * 36, "file": path, "created": clock.now()}
         block = lineage_block.render(Family(where).lineage(path), **row)
-        fresh += round((len(block) + as_text.OPENING) / CHARACTERS_PER_TOKEN)
+        fresh += round((len(block) + characters(tokens_of("", where))) / CHARACTERS_PER_TOKEN)
     left = prompts_left(context, seen)
     # A summary reads the conversation, and what is left of it from before a compaction.
     whole = trimmed is not None and not (trimmed.chain and trimmed.chain[0].boundary)
@@ -274,7 +275,8 @@ def _trimmed(session: SessionFile, where: Where) -> _Trimmed | None:
 def _handed_off(session: SessionFile, where: Where) -> int:
     """Tokens of a handoff without a next step, as its receipt says; 0 where there can be none."""
     try:
-        planned = agents.fresh(session, where, kind="handoff", contents=Contents(digest_of(session, where)))
+        contents = Contents(digest_of(session, where), tokens=tokens_of("", where))
+        planned = agents.fresh(session, where, kind="handoff", contents=contents)
     except (NothingToHandOff, UsageError):
         return 0
     return planned.sizes.after

@@ -6,7 +6,8 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import ClassVar, NamedTuple
 
 from resume_hooks import seam
 from resume_hooks.derive.child.bookkeeping import carried_lines
@@ -15,8 +16,11 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import Body, ChildPlan, Sizes
 from resume_hooks.errors import NothingToHandOff, UsageError
 from resume_hooks.paths import Where, open_regular
-from resume_hooks.reading.digest import as_text, entries
+from resume_hooks.reading.digest import entries
+from resume_hooks.reading.digest.calls import latest_calls
 from resume_hooks.reading.digest.entries import Digest
+from resume_hooks.reading.digest.opening import DEFAULT_TOKENS, characters, full
+from resume_hooks.reading.digest.opening import opening as digest_opening
 from resume_hooks.redaction.texts import left_out, redact
 from resume_hooks.sessions.lineage import Ancestor
 from resume_hooks.sessions.lineage_block import unmarked
@@ -34,20 +38,26 @@ from resume_hooks.transcripts.provenance import ChildSize
 from resume_hooks.transcripts.records import USER, kind, message, parse
 
 MAX_STEP = 20_000  # characters of a next step; more is a document, which belongs into a file that the step names
-DIGEST_LINE = 3  # of a child's whole digest: after the metadata and the two records of the opening
+TITLE_LINE = 1
+"""The line of a child's title: before the opening, so that it stays among the first 64 KB, which listings read."""
+
+OPENING_LINE = 2
+DIGEST_LINE = 3  # of a child's whole digest; behind it comes the card that answers the opening
 
 
 class Contents(NamedTuple):
     """What a fresh child holds beside its lineage; ``summary`` is a model's, without blank lines.
 
-    ``edited`` is what the user made of the digest's opening; the record that holds the digest whole stays as it is.
-    With ``new_task`` the next step is no part of the parent's work, whose plan and task list stay with the parent.
+    ``tokens`` is the size of the opening. ``edited`` is what the user made of it; the record that holds the digest
+    whole stays as it is. With ``new_task`` the next step is not part of the parent's work, whose plan and task list
+    stay with the parent.
     """
 
     digest: Digest | None = None
     summary: str = ""
     edited: str = ""
     new_task: bool = False
+    tokens: int = DEFAULT_TOKENS
 
 
 NOTHING = Contents()
@@ -69,6 +79,7 @@ class Opening(NamedTuple):
 class FreshLines(Body):
     """The lines of a fresh child, without endings; ``opening`` is what its model reads first, None for any."""
 
+    title_place: ClassVar[int | None] = TITLE_LINE
     bodies: tuple[bytes, ...]
     opening: str | None = None
 
@@ -99,7 +110,7 @@ def opening(
     parent: SessionFile, ends: HeadTail, child: Draft, next_step: str, contents: Contents, where: Where, note: str = ""
 ) -> Opening:
     """What a child of ``parent`` is told: its lineage, a ``note``, what it holds, the next step."""
-    digest = contents.edited or opening_tier(contents.digest, child)
+    digest = contents.edited or digest_text(contents, child, parent)
     told = "\n".join(filter(None, (note, contents.summary)))
     step = task_step(next_step) if contents.new_task else next_step
     text = opening_text(child.block, step, summary=told, digest=digest)
@@ -108,19 +119,17 @@ def opening(
     base = min(base_of(ends, where).tokens, before)
     sizes = Sizes(before, base + round((len(text) + len(card)) / tokens.CHARACTERS_PER_TOKEN))
     size = ChildSize(sizes.after, tokens.CHARACTERS_PER_TOKEN, tokens.window_shown(parent.path, before))
-    head = child.head(size, summary=bool(contents.summary))
+    opening_tokens = contents.tokens if contents.digest else 0
+    head = child.head(size, summary=bool(contents.summary), opening_tokens=opening_tokens)
     return Opening(child, head, text, card, ends, sizes, contents)
 
 
 def lines_of(told: Opening) -> FreshLines:
     """The lines of a child that is told this."""
-    bodies = (
-        told.head,
-        *opening_lines(told.child.setting, told.text, told.card),
-        *([entries.line(told.contents.digest)] if told.contents.digest else []),
-        *carried_lines(told.ends, told.child.session_id),
-    )
-    return FreshLines(bodies, told.text)
+    asked, answered = opening_lines(told.child.setting, told.text, told.card)
+    digest = [entries.line(told.contents.digest)] if told.contents.digest else []
+    carried = carried_lines(told.ends, told.child.session_id)
+    return FreshLines((told.head, asked, *digest, answered, *carried), told.text)
 
 
 def fresh(told: Opening, body: Body | None = None) -> RolloverPlan:
@@ -136,9 +145,15 @@ def fresh(told: Opening, body: Body | None = None) -> RolloverPlan:
     )
 
 
-def opening_tier(digest: Digest | None, child: Draft) -> str:
-    """The part of a digest that a child opens with; ``""`` without one."""
-    return as_text.opening(digest, child.session_id, DIGEST_LINE, read=child.command("read")) if digest else ""
+def digest_text(contents: Contents, child: Draft, parent: SessionFile) -> str:
+    """A digest as a child opens with it, in the room that a summary leaves of its size; ``""`` without a digest."""
+    if contents.digest is None:
+        return ""
+    room = characters(contents.tokens) - len(contents.summary)
+    # A new task has no use for the latest calls of another one.
+    calls = None if contents.new_task else partial(latest_calls, parent)
+    whole = f"{child.session_id}:{DIGEST_LINE}"
+    return digest_opening(contents.digest, room, calls=calls, whole=whole, read=child.command("read")).text
 
 
 def digest_reference(session_id: str) -> str:
@@ -148,7 +163,7 @@ def digest_reference(session_id: str) -> str:
 
 def on_secrets(block: str, contents: Contents) -> tuple[str, ...]:
     """How many secrets were taken out of what the child holds."""
-    digest = as_text.full(contents.digest) if contents.digest else ""
+    digest = full(contents.digest) if contents.digest else ""
     count = left_out([digest, contents.summary, block])
     if not count:
         return ()
@@ -177,11 +192,12 @@ def _card(child: Draft, next_step: str, contents: Contents) -> str:
     lines = [f"**{verb}** {subagent}{plain_line(parent.title)} (`{parent.session_id}`), {place} of its lineage."]
     if next_step:
         lines.append(f"**{'New task' if contents.new_task else 'Next step'}:** {one_line(plain(next_step), 300)}")
-    loaded = [word for word, there in (("a summary", contents.summary), ("a digest", contents.digest)) if there]
-    only = "Nothing of the earlier conversation is loaded"
-    if loaded:
-        only = f"Of the earlier conversation {' and '.join(loaded)} {'are' if len(loaded) > 1 else 'is'} loaded"
-    lines.append(f"{only}; it can be searched and read on demand.")
+    loaded = "Nothing of the earlier conversation is loaded"
+    if contents.digest:
+        loaded = "What was said, and lists of files, commands and failures, are loaded"
+    if contents.summary:
+        loaded = f"A summary by a model is loaded. {loaded}" if contents.digest else "A summary by a model is loaded"
+    lines.append(f"{loaded}; the earlier conversation can be searched and read on demand.")
     return "\n\n".join(lines)
 
 
@@ -212,7 +228,7 @@ def file_writer(decided: RolloverPlan, where: Where, options: object = None) -> 
     return answer(decided, where, options) if answer else lambda _: FilesBeside()
 
 
-MAX_EDITED = 20_000  # characters: more than five times what we would write, and the child stays quick to read
+MAX_EDITED = 200_000  # characters: about as many as a context of 50,000 tokens holds
 
 NOTE = """\
 # What the fresh session is told of the work so far, after its lineage and before your next step.

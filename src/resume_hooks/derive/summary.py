@@ -26,12 +26,13 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.fresh_child import Contents, RolloverPlan
 from resume_hooks.derive.model import forked
 from resume_hooks.derive.model.port import ModelCalls, Spent
+from resume_hooks.derive.opening_size import tokens_of
 from resume_hooks.errors import HeadlessFailed, ResumeHooksError, SessionNotFound, SessionOpen, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.reading.char_budget import TextPiece, cut, fit
-from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.build import ANCESTOR_BUDGET, digest_of
 from resume_hooks.reading.digest.entries import Digest, digest_at
+from resume_hooks.reading.digest.opening import DEFAULT_TOKENS, characters, full, opening
 from resume_hooks.reading.passages import TurnReader
 from resume_hooks.reading.summary_check import CheckedSummary, checked, texts_in
 from resume_hooks.redaction.texts import redact
@@ -271,6 +272,11 @@ def summarise(model: ModelCalls, material: SummaryMaterial, digest: str, wish: s
     return answers[-1]
 
 
+def prompt_digest(digest: Digest) -> str:
+    """A digest as a model is given it beside the session: with the talk, as an opening of the usual size has it."""
+    return opening(digest, characters(DEFAULT_TOKENS)).text
+
+
 def fork_prompt(digest: str, wish: str) -> str:
     """What a model is asked that has the whole session before it; its answer is a ``Summary``."""
     return forked.prompt(_task(OF_CONVERSATION, wish), digest, Summary)
@@ -331,8 +337,12 @@ def plan(
     child = agents.draft_of(parent, "rollover", where, output_dir)
     if standing is not None:
         child = renamed(child, standing.session_id, standing.file)
-    decided = agents.fresh(parent, where, contents=Contents(digest), child=child)
+    decided = agents.fresh(parent, where, contents=_contents(digest, where), child=child)
     return SummaryRollover(parent, digest, decided, wish.strip(), standing)
+
+
+def _contents(digest: Digest, where: Where, text: str = "") -> Contents:
+    return Contents(digest, text, tokens=tokens_of("", where))
 
 
 def unfinished(parent: SessionFile, where: Where) -> Receipt | None:
@@ -364,7 +374,7 @@ def add_summary(
             with open(written.file, "rb") as stream:
                 before = stream.read()
         summary = _summary(begun, calls, given or material(begun.parent, where), where)
-        contents = Contents(begun.digest, summary.text)
+        contents = _contents(begun.digest, where, summary.text)
         decided = agents.fresh(begun.parent, where, contents=contents, child=begun.plan.draft)
         done = _replace(decided, before, written.title, where)
     except ResumeHooksError as error:
@@ -381,7 +391,7 @@ def failure_text(failure: str) -> str:
 
 def _summary(begun: SummaryRollover, calls: ModelCalls, given: SummaryMaterial, where: Where) -> CheckedSummary:
     session_id = begun.parent.session_id
-    summary = summarise(calls, given, as_text.full(begun.digest), begun.wish)
+    summary = summarise(calls, given, prompt_digest(begun.digest), begun.wish)
     known = given.numbers | _numbers(begun.digest, session_id)
     found = checked("\n".join(rows_of(summary, session_id, known)), _said(begun, where))
     text = summary_text(found.text, calls.spent.model, session_id, begun.wish)
@@ -392,7 +402,7 @@ def _summary(begun: SummaryRollover, calls: ModelCalls, given: SummaryMaterial, 
 
 def _said(begun: SummaryRollover, where: Where) -> Iterator[tuple[str, str]]:
     """What a summary may tell of, each text with its reference, if it has one: wish, digest, the lineage's records."""
-    yield "", f"{begun.wish}\n{as_text.full(begun.digest)}"
+    yield "", f"{begun.wish}\n{full(begun.digest)}"
     family = Family(where)
     room = ANCESTOR_BUDGET
     for row in family.lineage(begun.parent.path)[-2::-1]:

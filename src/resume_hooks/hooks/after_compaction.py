@@ -1,4 +1,4 @@
-"""What a compaction takes that is worth having back: the lineage, the user's constraints, the commands that worked.
+"""What a compaction takes that is worth having back: the lineage, and what was said and done that no summary tells.
 
 The first message, and with it the lineage, is gone from the context then; a summary keeps little of the rest. What
 was cleared away by the user is not given back.
@@ -6,57 +6,80 @@ was cleared away by the user is not given back.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from resume_hooks.errors import ResumeHooksError
+from resume_hooks.hooks import pending_handoff
 from resume_hooks.hooks.request import time_limit
 from resume_hooks.paths import Where, find_session, named_session
-from resume_hooks.reading.digest.as_text import facts, fills
 from resume_hooks.reading.digest.build import digest_of
-from resume_hooks.reading.digest.entries import Digest, DigestEntry
+from resume_hooks.reading.digest.entries import Digest, Kind
+from resume_hooks.reading.digest.opening import Opening, opening
+from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.sessions import lineage_block, session_files
 from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.transcripts.head_tail import HeadTail
 
 LIMIT = 2.0  # seconds; the client waits
-MOST = 3_900  # characters of all of it
+MOST = pending_handoff.MOST
+"""Characters of all of it: what the hooks of a start can deliver."""
 
 MOST_LINEAGE = 1_900
 NEAR = 12_000_000
 """Bytes at the end of a session that are read at first: some eight compactions back. As a rule they fill the room."""
 
-SECTIONS = ("constraints", "commands")
 _HEAD = "Facts about this session from before it was compacted:"
+_WORD = late(r"[^\W_][\w./-]{2,}")
+TOLD = 0.8  # part of the words of a message that a summary has where it need not be told again
 
 
-def given_back(
-    session_id: str, transcript_path: str, sections: Sequence[str] = SECTIONS, most: int = MOST, limit: float = LIMIT
-) -> str:
-    """The facts, ``""`` where there are none, or where they can't be told in time. ``sections`` are a digest's."""
+def given_back(session_id: str, transcript_path: str, most: int = MOST, limit: float = LIMIT) -> str:
+    """What a compaction took and its summary does not tell, in ``most`` characters.
+
+    ``""`` where that is nothing, or where it can't be told in ``limit`` seconds.
+    """
     path = named_session(transcript_path, session_id, Where()) or find_session(session_id, Where())
     if path is None:
         return ""
     try:
         with time_limit(seconds=limit):
-            return _facts(path, sections, most)
+            return _facts(path, most)
     except (ResumeHooksError, OSError):
         return ""
 
 
-def _facts(path: str, sections: Sequence[str], most: int) -> str:
+def _facts(path: str, most: int) -> str:
     session = session_files.session_file(path)
     lineage = Family(Where()).lineage(path)
     rows = lineage[_cleared(lineage) :]
     block = _block(rows, path) if len(rows) > 1 else ""
     cleared = {row.session_id for row in lineage[: _cleared(lineage)]}
     room = most - len(_HEAD) - len(block) - len("\n\n") * 2
+    known = Opening("")
     for reach in (NEAR, None):
-        whole = digest_of(session, Where(), sections, reach=reach)
-        digest = _without(whole, sections, cleared)
-        if not whole.passed_over or fills(digest, sections, room):
+        whole = digest_of(session, Where(), reach=reach)
+        digest = without_summary(_without(whole, cleared))
+        known = opening(digest, room) if digest.talk or digest.sections else Opening("")
+        if not whole.passed_over or known.left_out:
             break  # what stands farther back would not be shown
-    known = facts(digest, sections, room)
-    return "\n\n".join([_HEAD, *filter(None, (block, known))]) if block or known else ""
+    return "\n\n".join([_HEAD, *filter(None, (block, known.text))]) if block or known.text else ""
+
+
+def without_summary(digest: Digest) -> Digest:
+    """A digest without what the latest summary of the client's tells, and without that: the model has it."""
+    summary = next((message for message in reversed(digest.talk) if message.kind is Kind.SUMMARY), None)
+    if summary is None:
+        return digest
+    known = {word.lower() for word in _WORD.findall(summary.text)}
+
+    def is_told(text: str) -> bool:
+        words = {word.lower() for word in _WORD.findall(text)}
+        return len(words & known) >= TOLD * len(words)
+
+    talk = tuple(message for message in digest.talk if message.kind is not Kind.SUMMARY and not is_told(message.text))
+    sections = {name: tuple(row for row in rows if not is_told(row.text)) for name, rows in digest.sections.items()}
+    return replace(digest, talk=talk, sections={name: rows for name, rows in sections.items() if rows})
 
 
 def _cleared(lineage: Sequence[Ancestor]) -> int:
@@ -72,10 +95,11 @@ def _block(rows: Sequence[Ancestor], path: str) -> str:
     return lineage_block.shortened(block, MOST_LINEAGE)
 
 
-def _without(digest: Digest, sections: Sequence[str], sessions: set[str]) -> Digest:
-    """The sections that are given back, without the entries out of some ``sessions`` and of their sub-agents."""
+def _without(digest: Digest, sessions: Collection[str]) -> Digest:
+    """A digest without what is of some ``sessions`` and of their sub-agents."""
 
-    def stays(entry: DigestEntry) -> bool:
-        return entry.ref.partition(":")[0].partition("/")[0] not in sessions
+    def stays(ref: str) -> bool:
+        return ref.partition(":")[0].partition("/")[0] not in sessions
 
-    return Digest({name: tuple(filter(stays, digest.of(name))) for name in sections})
+    sections = {name: tuple(row for row in rows if stays(row.ref)) for name, rows in digest.sections.items()}
+    return replace(digest, talk=tuple(row for row in digest.talk if stays(row.ref)), sections=sections)

@@ -18,10 +18,10 @@ from resume_hooks.derive.trim.options import KEEP_RECENT, parse
 from resume_hooks.derive.trim.plan import SessionScan
 from resume_hooks.errors import NothingToTrim, PlanOutdated, UsageError
 from resume_hooks.hooks import hook_state, reply
-from resume_hooks.hooks.after_compaction import MOST, SECTIONS, given_back
+from resume_hooks.hooks.after_compaction import given_back
 from resume_hooks.hooks.request import time_limit
 from resume_hooks.paths import Where, is_session_id
-from resume_hooks.reading.digest.entries import SECTIONS as HANDOFF_SECTIONS
+from resume_hooks.reading.digest.opening import characters
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.stored_settings import store
@@ -32,8 +32,8 @@ from resume_hooks.transcripts import records
 LIMIT = 10.0  # seconds that deciding may take: the client waits, and nobody's prompt
 
 SETTING = "compaction"
-TRIM, HANDOFF, CLIENT = "trim", "handoff", "client"
-"""The setting, and what it says the client does when a session is full."""
+TRIM, CLIENT = "trim", "client"
+"""What the setting says the client does when a session is full; any other value is the size of a handoff."""
 
 PAUSES = (0.2, 0.4)
 """Seconds after which the file is read again: the client may not have written yet what it shows."""
@@ -46,7 +46,9 @@ AUTO, LINE = "auto", "line"
 REST = 5  # turns that have to be typed after a compaction before the line counts again
 SHRUNK = 0.5  # the part of the context, or of the line, that is aimed at when nobody asked
 FITS = 0.8  # the part of it that an answer may take at most: more, and the client would soon compact again
-DIGEST = 9_000  # characters of the digest and the lineage where only the last turns stay with them
+BESIDE_TRIM = 3_900  # characters of facts that are given back where a trim keeps the conversation
+FORMER_SIZE = {"handoff": "12k"}  # what the setting could be in 0.2.0
+USUAL_SIZE = "12k"
 ASKED = "asked-compaction.json"  # the note that the user was asked what is to happen when a session is full
 
 DONE = "The session was full, and was made smaller here (compaction {chosen}). "
@@ -60,7 +62,7 @@ FREES_LITTLE = "{chosen} would free less than a fifth. /handoff starts afresh."
 QUESTION = "When a session is full, what shall Claude Code do? Now {percent} % of this one's context is used."
 ANSWERS = {
     "Trim it in place: old tool output goes, no model is asked": TRIM,
-    "Hand off in place: a digest and the last turns stay, no model is asked": HANDOFF,
+    "Hand off in place: what was said and the last turns stay, no model is asked": USUAL_SIZE,
     "Its own summary, as now": CLIENT,
 }
 """What answers that, and the value of the setting."""
@@ -112,7 +114,7 @@ def offer(event: dict[str, Any]) -> dict[str, Any]:
     word = reply.field(event, "args")
     if not word.isdigit():
         value = store(SETTING, word)
-        one, other = (each for each in (TRIM, HANDOFF, CLIENT) if each != value)
+        one, other = (each for each in (TRIM, USUAL_SIZE, CLIENT) if each != value)
         later = typed(f"config {SETTING} {one}")
         return {"text": f"{SETTING} is {value}. To change it, in a shell, {other} in place of {one} as well: {later}"}
     if int(word) < asks_from().get("asks", 101):
@@ -138,6 +140,7 @@ def _chosen() -> tuple[str, str, int]:
     """The setting, the way that it names, and its line in tokens, 0 for none."""
     chosen = str(settings.load()[SETTING].value)
     way, _, thousands = chosen.partition("@")
+    way = FORMER_SIZE.get(way, way)
     return chosen, way, 1_000 * int(thousands[:-1] or 0)
 
 
@@ -165,9 +168,10 @@ def _at_line(session: SessionFile, event: dict[str, Any], where: Where) -> dict[
 def _smaller(session: SessionFile, event: dict[str, Any], where: Where, way: str, most: int = 0) -> dict[str, Any]:
     """What the client is to hold, nothing where that frees too little; between turns where a line, ``most``, counts."""
     started = time.monotonic()
-    told, length = (HANDOFF_SECTIONS, DIGEST) if way == HANDOFF else (SECTIONS, MOST)
-    facts = given_back(session.session_id, session.path, told, length, LIMIT / 2)
-    if way == HANDOFF and not facts:
+    is_handoff = way != TRIM
+    room = characters(1_000 * int(way.removesuffix("k"))) if is_handoff else BESIDE_TRIM
+    facts = given_back(session.session_id, session.path, room, LIMIT / 2)
+    if is_handoff and not facts:
         return {}
     with time_limit(seconds=LIMIT - (time.monotonic() - started)):
         scanned, shown = plan.read(session), _shown(event)
@@ -176,7 +180,7 @@ def _smaller(session: SessionFile, event: dict[str, Any], where: Where, way: str
             # A client that started anew knows of none.
             raise NothingToTrim(f"Fewer than {REST} turns since the last time")
         aim = round(min(scanned.context.tokens, most or scanned.context.tokens) * SHRUNK)
-        reach = _reach(scanned, shown, aim if way == HANDOFF else 0, is_between=bool(most))
+        reach = _reach(scanned, shown, aim if is_handoff else 0, is_between=bool(most))
         decided = in_client.plan(scanned, shown, parse(f"--target-tokens {aim}"), where, reach)
     dropped = _tokens(scanned, shown[: reach.start])
     after = round(decided.decision.after.tokens - dropped + len(facts) / scanned.scale.ratio)

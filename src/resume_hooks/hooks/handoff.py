@@ -6,23 +6,27 @@ import functools
 import os
 import time
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.existing import existing_child, one_at_a_time
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.fresh_child import DIGEST_LINE, Contents, file_writer, opening_of
+from resume_hooks.derive.fresh_child import DIGEST_LINE, OPENING_LINE, Contents, file_writer, opening_of
+from resume_hooks.derive.opening_size import ALL, split_size, tokens_of
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks import pending_handoff, reply
 from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.pending_handoff import MOST, PendingHandoff
 from resume_hooks.hooks.plain_cards import ROW
 from resume_hooks.hooks.request import Request, TriggerAnswer, refuse_option, time_limit
-from resume_hooks.reading.digest.as_text import opening as digest_opening
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest, digest_at, knowledge
+from resume_hooks.reading.digest.opening import SPEAKERS
+from resume_hooks.reading.digest.opening import opening as digest_opening
 from resume_hooks.sessions.opening_layout import short_opening, task_step
 from resume_hooks.sessions.record_references import SHORT
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.processes import client_pid, started
 from resume_hooks.system.text import counted
@@ -33,35 +37,53 @@ BY_CLEAR = "or type /clear: the new session starts with this digest, too"
 
 ANEW = "--new-task"  # typed before what is a new task, and no next step of the old one
 LEAST = 600  # characters that a digest needs to be worth more than the front of the longer one
-OPENING_LINE = 1  # the line of a child that holds its opening: after the metadata
 
-COUNTED = {"constraints": "constraint", "changed": "file", "commands": "command", "decisions": "decision"}
+COUNTED = {"changed": "file", "commands": "command"}
 """What a card counts of a digest, each with its noun."""
 
 
-def step_of(text: str) -> tuple[str, bool]:
-    """The step that was typed, and whether it is a new task."""
-    first, *rest = text.split(None, 1) or [""]
-    return ("".join(rest), True) if first.lower() == ANEW else (text, False)
+class HandoffWords(NamedTuple):
+    """What was typed behind the trigger: a ``step``, a ``size`` (``""``: the usual one), whether it is a new task."""
+
+    step: str
+    size: str = ""
+    is_new_task: bool = False
+
+
+def words_of(text: str) -> HandoffWords:
+    """The words behind the trigger. UsageError for a size that a handoff can't have."""
+    size, rest = split_size(text)
+    first, *more = rest.split(None, 1) or [""]
+    is_new_task = first.lower() == ANEW
+    return HandoffWords("".join(more) if is_new_task else rest, size, is_new_task)
+
+
+def step_of(text: str) -> str:
+    """The step that was typed."""
+    return words_of(text).step
 
 
 def answer(request: Request) -> TriggerAnswer:
     """Hand the session off. Raises ResumeHooksError."""
     parent, where = request.session, request.where
-    step, anew = step_of(request.text)
-    if anew and not step:
+    step, size, is_new_task = words_of(request.text)
+    if is_new_task and not step:
         raise UsageError(f"{ANEW} names no task", f"{request.typed} {ANEW} write the release notes")
-    if not anew:
+    if not is_new_task:
         others = "Others, in a shell: resume-hooks handoff --help"
-        refuse_option(step, f"There is {ANEW}, before a new task. {others}")
+        refuse_option(step, f"There is {ANEW}, before a new task, and a size, such as 4k. {others}")
+    if size == ALL:
+        return _forked(parent, request)
+    tokens = tokens_of(size, where)
     with one_at_a_time(parent, where):
         with time_limit(request.command):
-            standing = existing_child(parent, "handoff", where, task_step(step) if anew else step)
+            asked = task_step(step) if is_new_task else step
+            standing = existing_child(parent, "handoff", where, asked, opening_tokens=tokens)
             if standing is not None:
                 return _answer_of(standing, request)
             digest = digest_of(parent, where)
-            digest = knowledge(digest) if anew else digest
-            contents = Contents(digest, new_task=anew)
+            digest = knowledge(digest) if is_new_task else digest
+            contents = Contents(digest, new_task=is_new_task, tokens=tokens)
             plan = agents.fresh(parent, where, kind="handoff", next_step=step, contents=contents)
             write_files = file_writer(plan, where)
         # Outside the limit: writing a few kilobytes is never cut in two, so there is a whole child or none.
@@ -69,14 +91,23 @@ def answer(request: Request) -> TriggerAnswer:
     files = write_files(receipt)
     written = [*files.documents, *filter(None, [files.ledger])]
     notes = [*(f"written: {path}" for path in written), *(f"note: {warning}" for warning in files.warnings)]
-    return _answer_of(receipt, request, [_digest_line(digest), *notes])
+    return _answer_of(receipt, request, [_digest_line(digest, plan.opening), *notes])
+
+
+def _forked(parent: SessionFile, request: Request) -> TriggerAnswer:
+    """Answer with a copy of the whole conversation: a handoff that leaves nothing out."""
+    with one_at_a_time(parent, request.where):
+        with time_limit(request.command):
+            plan = agents.fork(parent, request.where)
+        receipt = write(plan, request.where)
+    return _answer_of(receipt, request, ["a copy of the whole conversation"])
 
 
 def _answer_of(receipt: Receipt, request: Request, facts: Sequence[str] = ()) -> TriggerAnswer:
     by_clear = [BY_CLEAR] if request.trigger.hooked and offer_clear(receipt) else []
 
     def card(copied: Copied) -> str:
-        return handoff_card(receipt, copied, step_of(request.text)[0], [*facts, *by_clear], slash=request.slash)
+        return handoff_card(receipt, copied, step_of(request.text), [*facts, *by_clear], slash=request.slash)
 
     return TriggerAnswer(receipt.in_client, card)
 
@@ -90,10 +121,12 @@ def handoff_card(receipt: Receipt, copied: Copied, next_step: str, facts: Sequen
     return child_card(done, receipt, copied, [*step, *facts], slash=slash)
 
 
-def _digest_line(digest: Digest) -> str:
+def _digest_line(digest: Digest, opening: str) -> str:
+    """What the child carries, in words: messages of the talk, and what the lists hold."""
+    said = sum(opening.count(f"\n{speaker}") for speaker in SPEAKERS)
     counts = {name: len(digest.of(name)) + digest.omitted.get(name, 0) for name in COUNTED}
-    listed = ", ".join(counted(count, COUNTED[name]) for name, count in counts.items() if count)
-    return f"digest: {listed or 'your prompts'}"
+    listed = [counted(count, COUNTED[name]) for name, count in counts.items() if count]
+    return f"carries {', '.join([*([counted(said, 'message')] if said else []), *listed]) or 'your prompts'}"
 
 
 def offer_clear(receipt: Receipt) -> bool:
@@ -124,4 +157,4 @@ def _shorter(receipt: Receipt, between: str, room: int) -> str:
     left = room - len(summary)
     if digest is None or not head or left < LEAST:
         return ""
-    return f"{summary}{digest_opening(digest, receipt.session_id, DIGEST_LINE, left)}"
+    return f"{summary}{digest_opening(digest, left, whole=f'{receipt.session_id}:{DIGEST_LINE}').text}"

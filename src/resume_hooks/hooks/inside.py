@@ -149,7 +149,7 @@ def _told(given: TriggerAnswer, trigger: Trigger, event: dict[str, Any], *, on_s
     if trigger.verb == "handoff":
         from resume_hooks.hooks.handoff import step_of  # nothing to the other commands
 
-        fill = step_of(trigger.text)[0]
+        fill = step_of(trigger.text)
     return {
         "open": given.opens,
         "by_hand": plain(given.card(NOT_COPIED)),

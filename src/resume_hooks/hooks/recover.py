@@ -6,17 +6,18 @@ model looks for itself.
 
 from __future__ import annotations
 
+from functools import partial
+
 from resume_hooks.errors import NothingToRecover
 from resume_hooks.hooks.child_cards import is_busy, paste_line
 from resume_hooks.hooks.request import Request, TriggerAnswer, time_limit
-from resume_hooks.reading.digest.as_text import OPENING, facts
 from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.calls import latest_calls
+from resume_hooks.reading.digest.opening import characters, opening
 from resume_hooks.system.clipboard import Copied
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 
-SECTIONS = ("goal", "constraints", "todos", "changed", "commands", "errors", "failures", "decisions", "last")
-"""What a compaction or a /clear takes from the model, the most missed first."""
-
+TOKENS = 2_000  # of what is shown and pasted: a screen or two, which a prompt takes
 _GIVEN = "Facts out of this work's transcripts, for you to go on with (quotes, not instructions):"
 _COMMAND = "resume-hooks handoff --print"
 _GOT = {
@@ -27,11 +28,12 @@ _GOT = {
 
 
 def answer(request: Request) -> TriggerAnswer:
-    """Show the digest's facts and offer them for pasting. NothingToRecover where there are none."""
+    """Show what a handoff would carry and offer it for pasting. NothingToRecover where that is nothing."""
     session = request.session
     with time_limit(_COMMAND):
-        text = facts(digest_of(session, request.where, SECTIONS), SECTIONS, OPENING)
-    if not text:
+        digest = digest_of(session, request.where)
+        text = opening(digest, characters(TOKENS), calls=partial(latest_calls, session)).text
+    if not digest.talk and not digest.sections:
         raise NothingToRecover("There is nothing to recover: nothing was asked or done yet")
 
     cost = round(len(text) / CHARACTERS_PER_TOKEN)

@@ -21,14 +21,13 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.model.forked import FORKING, ForkedModel
 from resume_hooks.derive.model.headless import model_for
 from resume_hooks.derive.model.port import LIMIT, Model, ModelCalls
-from resume_hooks.derive.summary import at_hand, fork_prompt
+from resume_hooks.derive.summary import at_hand, fork_prompt, prompt_digest
 from resume_hooks.hooks import hook_state
 from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.handoff import offer_clear
 from resume_hooks.hooks.request import Request, TriggerAnswer, refuse_option, time_limit
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.paths import Where
-from resume_hooks.reading.digest import as_text
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.processes import started
 from resume_hooks.system.text import one_line, plain_line
@@ -61,7 +60,7 @@ def answer(request: Request) -> TriggerAnswer:
     written = summary.write(begun, where)
     _keep(request, written, [UNFINISHED], writer=os.getppid() if cached else os.getpid())
     if cached:
-        prompt = fork_prompt(as_text.full(begun.digest), begun.wish)
+        prompt = fork_prompt(prompt_digest(begun.digest), begun.wish)
         return TriggerAnswer("", str, wait=FORKING.format(cached=cached), fork=prompt)
     if request.trigger.hooked:
         offer_clear(written)  # Esc ends us without a word: then /clear still leads on

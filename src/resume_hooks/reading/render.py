@@ -9,8 +9,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import BinaryIO, NamedTuple
 
-from resume_hooks.reading.digest.as_text import full
 from resume_hooks.reading.digest.entries import digest_in
+from resume_hooks.reading.digest.opening import full
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.record_references import RecordLine
 from resume_hooks.system.text import plain_line

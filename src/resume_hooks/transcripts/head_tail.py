@@ -33,6 +33,7 @@ from resume_hooks.transcripts.lines import BOM, open_transcript, read_lines
 REACH = 65_536  # bytes read at each end: what the client's own listing reads
 WIDE_REACH = 1024 * 1024  # bytes at an end that are read where its usual reach holds no prompt, or no answer
 TITLE_LENGTH = 80
+_OURS = b'"continue_metadata"'  # in the first line of a child of ours
 
 
 class HeadTail:
@@ -43,11 +44,15 @@ class HeadTail:
         with open_transcript(path) as stream:
             status = os.fstat(stream.fileno())
             self.head = stream.read(REACH)
+            if len(self.head) == REACH and _OURS in self.head.partition(b"\n")[0]:
+                self.head += stream.readline(WIDE_REACH)  # a child's opening may be longer than the reach
             start = max(0, status.st_size - REACH - 1)
             stream.seek(start)
-            tail = stream.read(REACH + 1) if len(self.head) == REACH else b""
+            tail = stream.read(REACH + 1) if len(self.head) >= REACH else b""
+            if len(self.head) >= status.st_size:
+                tail = b""
             # 2.1.330 writes 67 KB behind the first answer after a start or a compaction.
-            if start and b'"type":"assistant"' not in tail.partition(b"\n")[2]:
+            if tail and start and b'"type":"assistant"' not in tail.partition(b"\n")[2]:
                 start = max(0, status.st_size - WIDE_REACH - 1)
                 stream.seek(start)
                 tail = stream.read(WIDE_REACH + 1)

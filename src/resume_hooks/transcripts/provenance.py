@@ -84,6 +84,7 @@ def continue_line(  # noqa: PLR0913 - what a first line may tell
     trim: Trim | None = None,
     rewound: BackTimes | None = None,
     subagent: str = "",
+    opening_tokens: int = 0,
 ) -> bytes:
     """The first line of a child, without its ending; readable by other tools of the field."""
     file = encodable(parent_file)  # a name that is no UTF-8 can't be told in JSON; the id still leads there
@@ -105,6 +106,8 @@ def continue_line(  # noqa: PLR0913 - what a first line may tell
         line["continue_metadata"] |= {"startedAt": rewound.started_at, "rewoundAt": rewound.rewound_at}
     if subagent:
         line["continue_metadata"]["subagent"] = subagent
+    if opening_tokens:
+        line["continue_metadata"]["opening_tokens"] = opening_tokens
     if trim is not None:
         line["trim_metadata"] = {
             "parent_file": file,

@@ -13,7 +13,7 @@ from resume_hooks.derive.summary import SummaryMaterial
 from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.derive.trim.selection import LargestPiece, SavingsRow
 from resume_hooks.derive.untrim import MissingOriginal, UntrimPlan
-from resume_hooks.reading.digest.entries import DigestEntry
+from resume_hooks.reading.digest.entries import DigestEntry, TalkMessage
 
 
 class HandoffReceipt(ReceiptForm):
@@ -29,6 +29,9 @@ class DigestForm(Strict):
     sections: dict[
         str, list[Annotated[DigestEntry, Like(ref="reference: session and record; empty where it is unknown")]]
     ]
+    talk: list[Annotated[TalkMessage, Like(ref="reference: session and record; empty where it is unknown")]] = Field(
+        description="what was said, oldest first, without calls and results"
+    )
     omitted: dict[str, int] = Field(description="entries that a section had no room for")
     git: str = Field(description="one line on the folder's repository")
     unread: int = Field(description="ancestors that were left out for their size")

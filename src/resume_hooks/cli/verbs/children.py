@@ -11,18 +11,20 @@ from resume_hooks.derive.trim.options import MIN_SAVINGS
 
 
 class HandoffOptions(ChildOptions, body="resume_hooks.cli.handoff:handoff"):
-    """Make a fresh session that holds the lineage of SESSION, a digest of its work, and the next step.
+    """Make a new session that knows SESSION: what was said in it, what was done, and the next step.
 
     SESSION may be a sub-agent, <session>/agent-<id>.
 
-    The session itself is only read. The child is checked as read back before its id is printed. With the settings
-    handoff_dir and ledger_file each handoff also writes a document, and renews the line "current session:" of a file.
+    The session itself is only read. The new one is checked as read back before its id is printed. --size says how much
+    it carries: 1k has the lists and the last answer, 12k as a rule the whole talk, 24k also the latest calls with their
+    results, all is a copy. With the setting handoff_dir each handoff also writes a document.
 
     \b
     Examples:
       resume-hooks handoff -n "fix the tests"
       resume-hooks handoff 5e12a303 -n "write the changelog" --start
       resume-hooks handoff 5e12a303/agent-a63d21c -n "fix what it found"
+      resume-hooks handoff --size 24k -n "finish the migration"
       resume-hooks handoff --new-task "write the release notes"
       resume-hooks handoff --print --full
       resume-hooks handoff --edit --out docs/
@@ -33,8 +35,11 @@ class HandoffOptions(ChildOptions, body="resume_hooks.cli.handoff:handoff"):
     new_task: str | None = option(
         metavar="TASK", help="Something else than before: goal, todos, plan and task list stay behind."
     )
+    size: str | None = option(
+        metavar="SIZE", help="How much it carries: 1k to 48k tokens, or all; by default handoff_size."
+    )
     show: bool = flag("--print", help="Print what a child would be told; write nothing.")
-    full: bool = flag(help="With --print: the whole digest instead of its best lines.")
+    full: bool = flag(help="With --print: all that could be carried, whatever the size.")
     edit: bool = flag(help="Open your editor on the digest first; an empty text cancels.")
     of_parts: Any = OF_PARTS
     to: str | None = TO

@@ -106,6 +106,7 @@ class Draft(NamedTuple):
         summary: bool = False,
         trim: Trim | None = None,
         rewound: BackTimes | None = None,
+        opening_tokens: int = 0,
     ) -> bytes:
         """The first line, without its ending: where the child comes from."""
         if size:  # a large window alone is stated
@@ -121,6 +122,7 @@ class Draft(NamedTuple):
             trim=trim,
             rewound=rewound,
             subagent=self.subagent,
+            opening_tokens=opening_tokens,
         )
 
 

@@ -24,7 +24,7 @@ from resume_hooks.system.processes import client_pid
 from resume_hooks.transcripts import records, tokens
 from resume_hooks.transcripts.calibration import quick_context
 from resume_hooks.transcripts.head_tail import HeadTail, is_talk
-from resume_hooks.transcripts.records import message
+from resume_hooks.transcripts.records import mapping, message
 
 _BUSY = "Another command is making a child of this session"
 _PATIENCE = 10.0  # seconds that are waited for it: longer than a trigger may read, and the write
@@ -41,12 +41,17 @@ def one_at_a_time(parent: SessionFile, where: Where) -> Iterator[None]:
 
 
 def existing_child(
-    parent: SessionFile, kind: str, where: Where, next_step: str | None = None, report: str = ""
+    parent: SessionFile,
+    kind: str,
+    where: Where,
+    next_step: str | None = None,
+    report: str = "",
+    opening_tokens: int = 0,
 ) -> Receipt | None:
     """The receipt of the newest child of ``parent`` if it is of that kind and nobody went on in it since, else None.
 
-    Nor in the parent; a ``next_step`` must be the child's own, a ``report`` must stand in it. Children of other running
-    clients don't count: each may be open there.
+    Nor in the parent; a ``next_step`` must be the child's own, a ``report`` must stand in it, ``opening_tokens`` must
+    be the size that it was made with. Children of other running clients don't count: each may be open there.
     """
     clients, pid = Clients(where), client_pid()
     rows = (row for row in reversed(read_links(where)) if row.parent_id == parent.session_id)
@@ -64,6 +69,9 @@ def existing_child(
         return None
     opening = next((row for row in child.first_records if row.get("isCompactSummary") is True), {})
     if next_step is not None and next_step_of(message(opening).get("content")) != next_step.strip():
+        return None
+    first = child.first_records[0] if child.first_records else {}
+    if opening_tokens and mapping(first, "continue_metadata").get("opening_tokens") != opening_tokens:
         return None
     if not any(report in str(message(row).get("content")) for row in child.first_records):
         return None

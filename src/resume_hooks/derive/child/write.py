@@ -9,8 +9,8 @@ import contextlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from typing import Final, NamedTuple, Protocol
+from itertools import chain, islice
+from typing import ClassVar, Final, NamedTuple, Protocol
 
 from resume_hooks.archive.retention.ancestors import archive_ancestors
 from resume_hooks.derive.child.copy_files import copy_tasks
@@ -59,6 +59,9 @@ class Body:
     """What a child holds, in the form of its agent; by default that of this client."""
 
     __slots__ = ()
+
+    title_place: ClassVar[int | None] = None
+    """The line that the title becomes; None for the last one: titles are locked meanwhile, too long for a long file."""
 
     def lines(self) -> Iterable[bytes]:
         """Its lines with their endings, all but the title."""
@@ -129,11 +132,13 @@ def write(plan: ChildPlan, where: Where) -> Receipt:
 
         def lines() -> Iterator[bytes]:
             nonlocal title
-            yield from plan.body.lines()
+            first = iter(plan.body.lines())
+            yield from islice(first, plan.body.title_place)
             if draft.own_title is None:  # the folder's titles stay locked until the child is there
                 stack.enter_context(titles_locked(draft.folder))
                 title = draft.free_title()
                 yield title_line(draft.session_id, title) + b"\n"
+            yield from first
 
         def check(path: str) -> None:
             passed.extend(all_checks(plan, title, path))
@@ -180,7 +185,8 @@ def receipt(
 def all_lines(plan: ChildPlan, title: str) -> Iterator[bytes]:
     """Every line of a child that was given this title."""
     own = [title_line(plan.draft.session_id, title) + b"\n"] if plan.draft.own_title is None else []
-    return chain(plan.body.lines(), own)
+    lines = iter(plan.body.lines())
+    return chain(islice(lines, plan.body.title_place), own, lines)
 
 
 def all_checks(plan: ChildPlan, title: str, path: str) -> list[Check]:

@@ -21,7 +21,7 @@ from resume_hooks.derive.fresh_child import FilesBeside, RolloverPlan, digest_re
 from resume_hooks.errors import UsageError, WriteFailed
 from resume_hooks.parts.documents.places import ENDING
 from resume_hooks.paths import Where, project_folders
-from resume_hooks.reading.digest import as_text
+from resume_hooks.reading.digest.opening import BULLET, full
 from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.opening_layout import next_step_of
 from resume_hooks.sessions.record_references import SHORT
@@ -193,7 +193,7 @@ def _text(decided: RolloverPlan, receipt: Receipt) -> Iterator[str]:
     if given.edited:
         yield f"## What the fresh session was told, as the user edited it\n\n{_fenced(given.edited)}"
     if given.digest:
-        yield from _digest(as_text.full(given.digest))
+        yield from _digest(full(given.digest))
     commands = [f"In Claude Code:\n\n{_fenced(receipt.in_client)}", f"In a shell:\n\n{_fenced(receipt.shell)}"]
     whole = digest_reference(child.session_id)
     more = f"What a reference names: `resume-hooks read <reference>`; the digest itself: `{whole}`."
@@ -204,10 +204,10 @@ def _digest(whole: str) -> Iterator[str]:
     """A full digest in sections of Markdown; its first lines say what it is of."""
     blocks: list[list[str]] = []
     for row in whole.split("\n"):
-        text = markdown_line(row.removeprefix(as_text.BULLET))
+        text = markdown_line(row.removeprefix(BULLET))
         if _BLOCK.match(text):  # what begins a heading, a list, a quotation, a rule or a fence
             text = f"\\{text}"
-        if row.startswith(as_text.BULLET):
+        if row.startswith(BULLET):
             blocks[-1].append(f"- {text}")
         else:
             blocks.append([f"## {text[:1].upper()}{text[1:-1]}\n" if row.endswith(":") else text])

@@ -26,12 +26,13 @@ from resume_hooks.derive.child.rewrite_chain import (
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.derive.cut_point import AtRecord
 from resume_hooks.derive.fresh_child import Opening, fresh
+from resume_hooks.derive.opening_size import tokens_of
 from resume_hooks.errors import NoMark, UsageError
 from resume_hooks.parts.marks.fork_point import on_parent
 from resume_hooks.parts.marks.state import Mark, refuse_subagent
 from resume_hooks.paths import Where
-from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.opening import characters, opening
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.lineage_block import unmarked
 from resume_hooks.sessions.locate import SessionFile
@@ -194,7 +195,8 @@ def plan(session: SessionFile, mark: Mark, report: str, where: Where, output_dir
                 f"To go on in the parent, in Claude Code: /resume {mark.left}",
             )
         digest, read = digest_of(session, where, since=mark.record + 1), f"{child.command('read')} --after 20"
-        found = as_text.opening(digest, session.session_id, left_out.first, read=read)
+        whole = f"{session.session_id}:{left_out.first}"
+        found = opening(digest, characters(tokens_of("", where)), whole=whole, read=read).text
         last = parent.transcript.by_uuid.get(mark.uuid)
         at = clock.from_milliseconds(last.time_ms) if last and last.time_ms else mark.started_at
         remarks = [*remarks, *on_parent(session, at, where)]

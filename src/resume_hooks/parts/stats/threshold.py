@@ -8,17 +8,18 @@ from typing import NamedTuple
 
 from resume_hooks.derive.compare import OUTPUT, READ, WRITE
 from resume_hooks.derive.trim.options import KEEP_RECENT
-from resume_hooks.hooks.compaction import DIGEST, FITS, HANDOFF, REST, SHRUNK, TRIM
+from resume_hooks.hooks.compaction import FITS, REST, SHRUNK, TRIM, USUAL_SIZE
 from resume_hooks.parts.stats.count import Request
-from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, USUAL_SHARED
+from resume_hooks.transcripts.tokens import USUAL_SHARED
 
+HANDOFF_TOKENS = 1_000 * int(USUAL_SIZE.removesuffix("k"))
 LINES = (200_000, 150_000, 100_000)
 FREED = 0.5
 """The part of what a session added that a trim frees: 44,000 of 83,000 tokens by docs/figures.md, as most may go."""
 
 ASSUMED = (
-    "Assumed: a trim frees half of what came since the last one, a handoff leaves the first request, a digest and up "
-    f"to {KEEP_RECENT} turns; the next request writes all anew but what sessions share; nothing is read again; work "
+    "Assumed: a trim frees half of what came since the last one, a handoff leaves the first request, 12,000 tokens and "
+    f"up to {KEEP_RECENT} turns; the next request writes all anew but what sessions share; nothing is read again; work "
     "and the client's own compactions stay; sub-agents are left out. Cost is in input tokens: 0.1 read, 1.25 written "
     "(2 for an hour), 5 answered."
 )
@@ -42,7 +43,7 @@ class Price(NamedTuple):
 def prices(sessions: Iterable[Sequence[Request]], since: str) -> list[Price]:
     """The prices of every line and way, first what was paid, for the requests from the day ``since`` on."""
     known = [session for session in sessions if session]
-    ways = [(0, ""), *((line, way) for line in LINES for way in (TRIM, HANDOFF))]
+    ways = [(0, ""), *((line, way) for line in LINES for way in (TRIM, USUAL_SIZE))]
     priced = []
     for line, way in ways:
         gone = [_Session(line, way, since, session) for session in known]
@@ -92,7 +93,7 @@ class _Session:
         recent = [size - begun for begun in self.begun[-KEEP_RECENT:]]
         most = min(size, self.line) * SHRUNK
         kept = next((turns for turns in recent if turns <= most), recent[-1])
-        return round(self.base + DIGEST / CHARACTERS_PER_TOKEN + kept)
+        return round(self.base + HANDOFF_TOKENS + kept)
 
     def _pay(self, request: Request, *, is_anew: bool) -> None:
         if request.day < self.since:

@@ -392,29 +392,38 @@ class LineageFacts:
         call = self._open.pop(string(block, "tool_use_id"), None)
         if call is None:
             return
-        text = records.result_text(block)
+        text, uuid = records.result_text(block), string(record, "uuid")
         if call.tool == "AskUserQuestion" and (pairs := facts.clarified_answers(text[:ANSWERS])):
-            self._chosen(pairs, place, string(record, "uuid"))
+            self._chosen(pairs, place, uuid)
         if refused := facts.refusal(call, record, block, text, place):
             self.refusals.append(refused)
             if refused.by_user and refused.said.text:
                 self._typed(refused.said._replace(correcting=True))
         elif call.tool == "Bash":
-            if run := facts.run_of(call, record, block, text, place):
-                if task := facts.task_of(record, text):
-                    self._in_background[task] = len(self.runs)
-                self.runs.append(run)
-        elif not records.is_error(block):
-            self._on_tool_success(call, text, place, string(record, "uuid"))
-            if agent := records.agent_of(record):
-                self.agents[agent] = self._order
-                if records.tool_details(record).get("isAsync") is True:
-                    self.running[agent] = Quote(call.text("description", "prompt"), call.place)
-                    return
-            if call.tool in _AGENT_TOOLS:
-                self.reports.append(Quote(text, place, string(record, "uuid")))
-        elif call.tool.startswith(_SERVER_TOOL):
-            self.tool_errors[call.tool] = Quote(text, place, string(record, "uuid"))
+            self._ran(call, record, block, text, place)
+        elif records.is_error(block):
+            if call.tool.startswith(_SERVER_TOOL):
+                self.tool_errors[call.tool] = Quote(text, place, uuid)
+        else:
+            self._on_tool_success(call, text, place, uuid)
+            self._on_agent(call, record, Quote(text, place, uuid))
+
+    def _ran(self, call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace) -> None:
+        """Take in how a shell command ended."""
+        if run := facts.run_of(call, record, block, text, place):
+            if task := facts.task_of(record, text):
+                self._in_background[task] = len(self.runs)
+            self.runs.append(run)
+
+    def _on_agent(self, call: PendingCall, record: Record, said: Quote) -> None:
+        """Take in what a sub-agent reported, or that one was started that goes on beside the conversation."""
+        agent = records.agent_of(record)
+        if agent:
+            self.agents[agent] = self._order
+        if agent and records.tool_details(record).get("isAsync") is True:
+            self.running[agent] = Quote(call.text("description", "prompt"), call.place)
+        elif call.tool in _AGENT_TOOLS:
+            self.reports.append(said)
 
     def _on_tool_success(self, call: PendingCall, text: str, place: RecordPlace, uuid: str) -> None:
         self.tool_errors.pop(call.tool, None)

@@ -190,7 +190,7 @@ def _messages(rows: object) -> Iterator[TalkMessage]:
 
 def _marks(rows: object) -> Iterator[tuple[str, str]]:
     for row in rows if isinstance(rows, list) else ():
-        if isinstance(row, list) and len(row) == 2 and all(isinstance(cell, str) for cell in row):  # noqa: PLR2004
+        if isinstance(row, list) and len(row) == 2 and all(isinstance(cell, str) for cell in row):
             yield plain_line(row[0][:LONGEST_TEXT]), _reference(row[1])
 
 

@@ -86,7 +86,7 @@ _ADDRESSED = 3  # words behind a command of the client's from which on they are 
 
 
 def words_of_command(text: str) -> str:
-    """A command of the client's that the user gave words about the work, such as ``/plan <text>``; ``""`` for others."""
+    """A command of the client's with words about the work, such as ``/plan <text>``; ``""`` for any other text."""
     name, given = _COMMAND_NAME.match(text), _COMMAND_ARGS.search(text)
     words = given[1].strip() if given else ""
     if name is None or len(words.split()) < _ADDRESSED or name[1].startswith("/resume-hooks:"):
@@ -107,7 +107,9 @@ def shell_output_of_user(text: str) -> str:
     return "\n".join(part.strip() for part in _BASH_OUTPUT.findall(text) if part.strip())
 
 
-_SETS_CLIENT = late(r"/(?:model|rename|resume|continue|add-dir|ide|config|theme|effort|mcp|plugin|agents|hooks|memory)\Z")
+_SETS_CLIENT = late(
+    r"/(?:model|rename|resume|continue|add-dir|ide|config|theme|effort|mcp|plugin|agents|hooks|memory)\Z"
+)
 """Commands whose words set the client up and say nothing of the work."""
 
 _HANDED = frozenset({"", "attached", "delivered_as_tool_result"})

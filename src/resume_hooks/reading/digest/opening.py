@@ -46,6 +46,10 @@ _SPEAKERS = {
 }
 
 
+SPEAKERS = frozenset(_SPEAKERS.values()) - {_SPEAKERS[Kind.CALL]}
+"""How the heads of messages begin."""
+
+
 class Opening(NamedTuple):
     """The ``text`` of an opening; how many ``messages`` of the talk it holds, and how many it leaves out."""
 

@@ -20,15 +20,19 @@ _STATES = late(
     re.IGNORECASE,
 )
 _CHANGES = late(
-    r"\b(?:actually|instead|no longer|not anymore|any more|changed? (?:my|our) mind|scratch that|forget (?:that|what|the)|"
-    r"from now on|on second thought|correction|rather than|switch(?:ed)? (?:back )?to|make (?:it|that)|now (?:is|it's)|"
-    r"update:|revert(?:ed)?)\b",
+    r"\b(?:actually|instead|no longer|not anymore|any more|changed? (?:my|our) mind|scratch that|correction|"
+    r"forget (?:that|what|the)|from now on|on second thought|rather than|switch(?:ed)? (?:back )?to|make (?:it|that)|"
+    r"now (?:is|it's)|update:|revert(?:ed)?)\b",
     re.IGNORECASE,
 )
-_EMPTY = frozenset(
-    "a an the and or but of to in on at by for from with as is are be was were it its this that these those we i you "
-    "they he she our my your their so then also just please now will would can could do does did not no".split()
-)
+_EMPTY = frozenset({
+    "a", "an", "the", "and", "or", "but", "of", "to", "in", "on", "at", "by", "for", "from", "with", "as", "is", "are",
+    "be", "was", "were", "it", "its", "this", "that", "these", "those", "we", "i", "you", "they", "he", "she", "our",
+    "my", "your", "their", "so", "then", "also", "just", "please", "now", "will", "would", "can", "could", "do", "does",
+    "did", "not", "no",
+})  # fmt: skip
+"""Words that do not say what a sentence is about."""
+
 LEAST = 2  # words that two sentences must share to be about the same thing
 SAME = 0.75  # part of the words of both that a change of a value leaves alone
 CLOSE = 0.4  # the same where the later sentence says that it is a change

@@ -52,7 +52,9 @@ PLAN = Section("plan", "plan that the user approved", _BINDING, 0.08, 2_000, 200
 CHANGED = Section("changed", "files changed", _LIST, 0.2, 6_000, 160, 9_000, is_knowledge=True)
 COMMANDS = Section("commands", "commands to run again", _LIST, 0.2, 6_000, 600, 9_000, is_knowledge=True)
 ERRORS = Section("errors", "failures that still stand", _LIST, 0.06, 1_000, 260, 1_500, is_current=True)
-FAILURES = Section("failures", "commands that failed, and what worked instead", _LIST, 0.08, 3_000, 320, 4_000, is_knowledge=True)
+FAILURES = Section(
+    "failures", "commands that failed, and what worked instead", _LIST, 0.08, 3_000, 320, 4_000, is_knowledge=True
+)
 REFUSALS = Section("refusals", "refused", _LIST, 0.06, 1_000, 300, 2_000, is_knowledge=True)
 ARTEFACTS = Section("artefacts", "commits and pull requests", _LIST, 0.05, 1_200, 160, 2_000, is_knowledge=True)
 OTHERS = Section("others", "other commands that worked", _SPARE, 0.2, 5_000, 600, 7_000, is_knowledge=True)

@@ -26,29 +26,20 @@ def chosen_talk(messages: Sequence[TalkMessage], room: int, size: Size, *, is_wh
     if is_whole:
         return {at: message.text for at, message in enumerate(messages)}
     choice = _Choice(messages, room, size)
-    closings = choice.places(Kind.CLOSING)
-    recent = set(closings[: -(-len(closings) // RECENT)])
-    summaries = choice.places(Kind.SUMMARY)
-    conclusions = {at: messages[at].text if at in recent else talk.conclusion(messages[at].text) for at in closings}
-    requests = choice.places(Kind.REQUEST)
-    needed = sum(size(messages[at], talk.with_short_pastes(messages[at].text)) for at in requests)
-    needed += sum(size(messages[at], text) for at, text in conclusions.items())
-    if needed > room and summaries:
-        choice.add(summaries[0], talk.shortened(messages[summaries[0]].text, round(room * SUMMARY_PART)))
+    requests, closings = choice.places(Kind.REQUEST), choice.places(Kind.CLOSING)
+    first = {at: talk.with_short_pastes(messages[at].text) for at in requests}
+    recent = closings[: -(-len(closings) // RECENT)]
+    first |= {at: messages[at].text if at in recent else talk.conclusion(messages[at].text) for at in closings}
+    choice.add_summary(sum(size(messages[at], text) for at, text in first.items()))
     for at in requests:
-        if not choice.add(at, talk.with_short_pastes(messages[at].text)):
-            choice.add(at, talk.beginning(messages[at].text, BEGINNING))
+        choice.add(at, first[at]) or choice.add(at, talk.beginning(messages[at].text, BEGINNING))
     for at in closings:
-        if not choice.add(at, conclusions[at]):
-            choice.add(at, talk.conclusion(messages[at].text))
+        choice.add(at, first[at]) or choice.add(at, talk.conclusion(messages[at].text))
     for at in (*closings, *requests):
         choice.add(at, messages[at].text)
-    for kind in (Kind.NARRATION, Kind.REPORT):
-        for at in choice.places(kind):
-            choice.add(at, talk.shortened(messages[at].text, BRIEF))
+    for at in (*choice.places(Kind.NARRATION), *choice.places(Kind.REPORT)):
+        choice.add(at, talk.shortened(messages[at].text, BRIEF))
     for at in choice.places(Kind.REPORT):
-        choice.add(at, messages[at].text)
-    for at in choice.places(Kind.CALL):
         choice.add(at, messages[at].text)
     return choice.texts
 
@@ -66,6 +57,13 @@ class _Choice:
         """The places of the messages of a kind, the latest first."""
         found: Iterable[int] = range(len(self._messages) - 1, -1, -1)
         return [at for at in found if self._messages[at].kind is kind]
+
+    def add_summary(self, needed: int) -> None:
+        """Show what the client summed up last, where what was said takes more than the room, ``needed`` characters."""
+        summaries = self.places(Kind.SUMMARY)
+        if needed > self._room and summaries:
+            text = self._messages[summaries[0]].text
+            self.add(summaries[0], talk.shortened(text, round(self._room * SUMMARY_PART)))
 
     def add(self, at: int, text: str) -> bool:
         """Show so much of a message, in place of what was chosen of it before; whether there was room."""

@@ -98,11 +98,13 @@ def working_commands(commands: Sequence[ShellCommand], folder: str) -> CommandLi
             weight = min(len(found), OFTEN) + OFTEN * found[-1].run.place.order / end
             rows.append((-weight, -good.run.place.order, good, _runs(found, good)))
     listed: Counter[str] = Counter()
-    first, rest = [], []
+    first: list[tuple[ShellCommand, str]] = []
+    rest: list[tuple[ShellCommand, str]] = []
     for *_, command, note in sorted(rows, key=lambda row: row[:2]):
         listed[command.program] += 1
         (first if listed[command.program] <= ALIKE else rest).append((command, note))
-    checks, others = [], []
+    checks: list[DigestEntry] = []
+    others: list[DigestEntry] = []
     for command, note in (*first, *rest):
         typed = command.run.command
         shown = redacted(typed) if "\n" in typed else typed  # an escape before a secret hides it
@@ -224,8 +226,10 @@ UNCOMMITTED, REMOVED = "uncommitted", "removed"
 WRITES = 60  # files at most that one command is taken to name as what it changes
 LISTINGS = 300  # files at most that git is taken to list after one command
 
-_TEMPORARY = late(r"(?:\A|/)(?:__pycache__|node_modules|\.pytest_cache|scratchpad)/|\A/(?:private/)?(?:tmp|var/tmp|var/folders)/|"
-                  r"\.(?:pyc|tmp|swp)\Z|\A/dev/")
+_TEMPORARY = late(
+    r"(?:\A|/)(?:__pycache__|node_modules|\.pytest_cache|scratchpad)/|\A/(?:private/)?(?:tmp|var/tmp|var/folders)/|"
+    r"\.(?:pyc|tmp|swp)\Z|\A/dev/"
+)
 """Files that are gone, or of no use, by the time somebody goes on."""
 
 _WINDOWS = late(r"[A-Za-z]:[\\/]|\\\\")
