@@ -55,7 +55,7 @@ def traced(code: str, folder: Path, home: Path) -> object:
     python = [sys.executable, "-c", code, str(folder), json.dumps(environ)]
     words = ["strace", "-f", "-qq", "-e", "trace=execve,fork,vfork,clone,clone3", "-o", str(log), *python]
     done = subprocess.run(words, env={**environ, "PYTHONPATH": str(REPO / "src")}, capture_output=True, check=True)
-    gits = set()
+    gits: set[str] = set()
     for row in log.read_text().splitlines():
         pid, _, call = row.partition(" ")
         if started := re.match(r'\s*execve\("([^"]*)"', call):
