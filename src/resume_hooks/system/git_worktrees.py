@@ -179,6 +179,12 @@ def git_folder(cwd: str) -> str:
     return _common_folder(os.path.join(root, ".git")) if root else ""
 
 
+def git_folders(root: str) -> tuple[str, str]:
+    """The git folder of the worktree at ``root``, and the one that all worktrees of its repository share."""
+    git = os.path.join(root, ".git")
+    return _own_folder(git), _common_folder(git)
+
+
 def root_above(folder: str) -> str:
     """The root of the repository that a folder lies in, by its path as it is given; ``""`` for none."""
     while not os.path.lexists(os.path.join(folder, ".git")):
@@ -189,15 +195,20 @@ def root_above(folder: str) -> str:
     return folder
 
 
-def _common_folder(git: str) -> str:
-    """The git folder that all worktrees share, to which a linked one's ``.git``, a file, leads by way of its own."""
+def _own_folder(git: str) -> str:
+    """The git folder of one worktree, to which a linked one's ``.git``, a file, leads."""
     if os.path.isdir(git):
         return git
     line = _first_line(git)
-    if not line.startswith("gitdir:"):
+    if not line.startswith(_LINKED):
         return git
-    own = os.path.join(os.path.dirname(git), line.removeprefix("gitdir:").strip())
-    return os.path.normpath(os.path.join(own, _first_line(os.path.join(own, "commondir"))))
+    return os.path.join(os.path.dirname(git), line.removeprefix(_LINKED).strip())
+
+
+def _common_folder(git: str) -> str:
+    """The git folder that all worktrees share, to which that of a linked one leads."""
+    own = _own_folder(git)
+    return own if own == git else os.path.normpath(os.path.join(own, _first_line(os.path.join(own, "commondir"))))
 
 
 def _main_folder(common: str) -> Iterator[str]:

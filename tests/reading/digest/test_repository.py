@@ -65,7 +65,7 @@ def script(path: Path, text: str) -> Path:
 def test_a_clean_repository(repo: Path) -> None:
     """Branch, commits since, clean."""
     assert patiently(repo) == RepositoryState(
-        "branch main, 1 commit since the session began, clean", str(repo), frozenset()
+        "branch main, 1 commit since the session began, clean", str(repo), frozenset(), "main"
     )
 
 
@@ -91,6 +91,147 @@ def test_odd_heads(repo: Path, words: tuple[str, ...]) -> None:
     assert line.startswith(("no branch (detached), ", f"branch {'b' * BRANCH}, "))
 
 
+@pytest.fixture
+def pushed(repo: Path) -> Path:
+    """The repository on the branch ``fix/x``, pushed to a remote of its own."""
+    git(repo, "init", "-q", "--bare", "../remote")
+    git(repo, "remote", "add", "origin", str(repo.parent / "remote"))
+    git(repo, "checkout", "-q", "-b", "fix/x")
+    commit(repo, "two")
+    git(repo, "push", "-q", "-u", "origin", "fix/x")
+    return repo
+
+
+def commit(folder: Path, *words: str) -> None:
+    """Commit whatever there is, under a message, with more words for git."""
+    git(folder, "commit", "-q", "--allow-empty", "-am", *words)
+
+
+def test_a_branch_that_was_pushed(pushed: Path) -> None:
+    """Level with its upstream there is nothing to tell of that."""
+    state = patiently(pushed)
+    assert (state.branch, state.ahead, state.behind, state.rewritten) == ("fix/x", 0, 0, False)
+    assert state.line == "branch fix/x, 2 commits since the session began, clean"
+
+
+def test_a_branch_ahead_of_its_upstream_and_behind(pushed: Path) -> None:
+    """What is not pushed and what others pushed are counted apart; others' commits are no rewriting."""
+    git(pushed, "clone", "-q", "-b", "fix/x", str(pushed.parent / "remote"), "../other")
+    commit(pushed.parent / "other", "theirs")
+    git(pushed.parent / "other", "push", "-q")
+    for message in ("three", "four", "five"):
+        commit(pushed, message)
+    assert patiently(pushed).line == (
+        "branch fix/x, 5 commits since the session began, 3 commits ahead of its upstream, clean"
+    )
+    git(pushed, "fetch", "-q")
+    (pushed / "a").write_text("2\n")
+    state = patiently(pushed)
+    assert (state.ahead, state.behind, state.rewritten) == (3, 1, False)
+    assert state.line.endswith("3 commits ahead of its upstream, 1 behind, 1 uncommitted")
+    git(pushed, "reset", "-q", "--hard", "HEAD~3")
+    assert ", 1 commit behind its upstream, clean" in patiently(pushed).line
+
+
+def test_a_branch_rewritten_after_it_was_pushed(pushed: Path) -> None:
+    """The commit that was pushed is amended: the next push has to be forced; after that it has not."""
+    commit(pushed, "two again", "--amend")
+    state = patiently(pushed)
+    assert (state.ahead, state.behind, state.rewritten) == (1, 1, True)
+    assert state.line == (
+        "branch fix/x, 2 commits since the session began, 1 commit ahead of its upstream, 1 behind, "
+        "rewritten after it was pushed: needs a force-push, clean"
+    )
+    git(pushed, "push", "-q", "--force")
+    assert not patiently(pushed).rewritten
+
+
+def test_an_upstream_that_was_deleted(pushed: Path) -> None:
+    """A branch whose upstream is gone is ahead of nothing."""
+    git(pushed, "update-ref", "-d", "refs/remotes/origin/fix/x")
+    state = patiently(pushed)
+    assert (state.ahead, state.behind, state.rewritten) == (0, 0, False)
+
+
+def test_ignored_files(repo: Path) -> None:
+    """The repository's list, the one of this clone, and the user's own all count, wherever the user keeps it."""
+    (repo / ".gitignore").write_text("*.one\n")
+    commit_all = ("commit", "-qm", "ignore")
+    git(repo, "add", ".gitignore")
+    git(repo, *commit_all)
+    (repo / ".git" / "info" / "exclude").write_text("*.two\n")
+    usual = repo.parent / ".config" / "git"
+    usual.mkdir(parents=True)
+    (usual / "ignore").write_text("*.three\n")
+    for ending in ("one", "two", "three", "four"):
+        (repo / f"x.{ending}").write_text("x")
+    assert patiently(repo).dirty == {"x.four"}
+    (repo.parent / "mine").write_text("*.four\n")
+    (repo.parent / ".gitconfig").write_text("[core]\n\texcludesFile = ~/mine\n")
+    assert patiently(repo).dirty == {"x.three"}
+
+
+def test_modes_that_the_repository_does_not_track(repo: Path) -> None:
+    """A file system without modes makes no file look changed."""
+    git(repo, "config", "core.fileMode", "false")
+    (repo / "a").chmod(0o755)
+    assert not patiently(repo).dirty
+    git(repo, "config", "core.fileMode", "true")
+    assert patiently(repo).dirty == {"a"}
+
+
+@pytest.mark.parametrize("words", [("update-index", "--split-index"), ("update-index", "--index-version", "4")])
+def test_other_kinds_of_index(repo: Path, words: tuple[str, ...]) -> None:
+    """An index in two files, and one whose paths are compressed, tell the same."""
+    git(repo, *words)
+    (repo / "b").write_text("x")
+    git(repo, "add", "b")
+    assert patiently(repo).dirty == {"b"}
+
+
+def test_a_shallow_clone(repo: Path) -> None:
+    """Where history ends is known: its commits are counted."""
+    commit(repo, "two")
+    git(repo, "clone", "-q", "--depth", "1", f"file://{repo}", "../shallow")
+    assert patiently(repo.parent / "shallow").line == "branch main, 1 commit since the session began, clean"
+
+
+def test_a_partial_clone(repo: Path) -> None:
+    """What it lacks is not fetched, and nothing is missing for a state: a renamed file counts by both names."""
+    git(repo, "config", "uploadpack.allowFilter", "true")
+    (repo / "long").write_text("".join(f"{line}\n" for line in range(50)))
+    git(repo, "add", "long")
+    commit(repo, "two")
+    git(repo, "clone", "-q", "--filter=blob:none", "--no-checkout", f"file://{repo}", "../partial")
+    partial = repo.parent / "partial"
+    git(partial, "reset", "-q", "--mixed")
+    (partial / "a").write_text("1\n")
+    (partial / "b").write_text("".join(f"{line}\n" for line in range(49)))
+    git(partial, "update-index", "--add", "--cacheinfo", f"100644,{'1' * 40},c")
+    git(partial, "remote", "set-url", "origin", "ext::sh -c touch% ran")
+    assert patiently(partial).dirty == {"long", "b", "c"}
+
+
+def test_a_sha256_repository(tmp_path: Path) -> None:
+    """Another kind of commit id is no obstacle."""
+    git(tmp_path, "init", "-q", "-b", "main", "--object-format=sha256")
+    (tmp_path / "a").write_text("x")
+    git(tmp_path, "add", "a")
+    commit(tmp_path, "one")
+    assert patiently(tmp_path).line == "branch main, 1 commit since the session began, clean"
+
+
+def test_a_submodule(repo: Path) -> None:
+    """Its git folder lies elsewhere, and its settings name the worktree."""
+    git(repo, "init", "-q", "-b", "main", "../inner")
+    commit(repo.parent / "inner", "one")
+    git(repo, "-c", "protocol.file.allow=always", "submodule", "add", "-q", "../inner", "sub")
+    assert patiently(repo / "sub").line == "branch main, 1 commit since the session began, clean"
+    (repo / "sub" / "b").write_text("x")
+    assert patiently(repo / "sub").dirty == {"b"}
+    assert patiently(repo).dirty == {".gitmodules"}
+
+
 def test_a_repository_without_commits(tmp_path: Path) -> None:
     """Nothing is counted."""
     git(tmp_path, "init", "-q", "-b", "main")
@@ -98,12 +239,11 @@ def test_a_repository_without_commits(tmp_path: Path) -> None:
 
 
 def test_a_worktree(repo: Path) -> None:
-    """It has its own branch; the settings are those of the repository."""
+    """It has its own branch and its own uncommitted files."""
     git(repo, "worktree", "add", "-q", "../tree", "-b", "side")
     assert patiently(repo.parent / "tree").line == "branch side, 1 commit since the session began, clean"
-    with (repo / ".git" / "config").open("a") as stream:
-        stream.write('[filter "x"]\n\tclean = true\n')
-    assert asked(repo.parent / "tree").line == "not asked"
+    (repo / "only here").write_text("x")
+    assert not patiently(repo.parent / "tree").dirty
 
 
 @pytest.mark.parametrize("folder", ["", "relative", "/nowhere/at/all", "/\0", "/"])
@@ -175,22 +315,6 @@ def test_nothing_of_the_repository_runs(repo: Path, tmp_path: Path) -> None:
         git(repo, "config", key, str(evil))
     os.utime(repo / "a", (1, 1))
     patiently(repo)
-    assert not (tmp_path / "ran").exists()
-
-
-@pytest.mark.parametrize(
-    "text",
-    ['[filter "a=b"]\n\tclean = {evil}\n', "[Include]\n\tpath = more\n", "[extensions]\n\tworktreeConfig = true\n"],
-)
-def test_filters_are_not_asked(repo: Path, tmp_path: Path, text: str) -> None:
-    """Status would run a filter on a file whose time changed: such a repository is not asked at all."""
-    evil = script(tmp_path / "evil", f"touch {tmp_path}/ran; cat")
-    (repo / ".gitattributes").write_text("* filter=a=b\n")
-    (repo / ".git" / "more").write_text(f'[filter "a=b"]\n\tclean = {evil}\n')
-    with (repo / ".git" / "config").open("a") as stream:
-        stream.write(text.format(evil=evil))
-    os.utime(repo / "a", (1, 1))
-    assert asked(repo).line == "not asked"
     assert not (tmp_path / "ran").exists()
 
 

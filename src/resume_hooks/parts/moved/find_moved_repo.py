@@ -17,10 +17,9 @@ from typing import NamedTuple
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where, canonical
-from resume_hooks.reading.digest.repository import SAFE, offline
 from resume_hooks.sessions.project_folder import MovedFolder
 from resume_hooks.sessions.session_files import all_sessions
-from resume_hooks.system import subprocesses
+from resume_hooks.system.git_view import GitView
 from resume_hooks.system.git_worktrees import main_checkout, worktrees
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import open_transcript
@@ -161,9 +160,10 @@ def _known(root: str, commits: tuple[str, ...], where: Where, deadline: float) -
     """Those of the commits that a repository holds; none where git does not say so in time."""
     if not os.path.lexists(os.path.join(root, ".git")):
         return ()
-    command = ["git", "-C", root, *SAFE, "cat-file", "--batch-check"]
     asked = "".join(f"{commit}^{{commit}}\n" for commit in commits).encode()
     until = min(deadline, time.monotonic() + ONE_ANSWER)
-    told = subprocesses.output(command, offline(where), until, asked) or b""
+    told = b""
+    with contextlib.suppress(OSError), GitView(root, where, until) as view:
+        told = view.output(view.start("cat-file", "--batch-check"), until, asked) or b""
     rows = told.split(b"\n")[: len(commits)]
     return tuple(commit for commit, row in zip(commits, rows, strict=False) if row.split(b" ")[1:2] == [b"commit"])

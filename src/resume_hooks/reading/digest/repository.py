@@ -1,89 +1,77 @@
 """What git says now of the folder that a session worked in. Read-only, asked while the transcript is read.
 
-Invariant: git gets ``PATIENCE`` and no more, takes no lock, leaves no process behind, and runs no program that a
-repository's own settings name. Of one whose settings name a filter, or include others, git is not asked.
+Invariant: git gets ``PATIENCE`` and no more, takes no lock, leaves no process behind, and runs nothing that a
+repository brings: it is asked by a ``GitView``.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import re
 import subprocess
 import time
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from resume_hooks.paths import Where
-from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.paths import Where, open_regular
+from resume_hooks.system.git_view import GitView
 from resume_hooks.system.git_worktrees import root_above
-from resume_hooks.system.subprocesses import kill_group
-from resume_hooks.system.text import plain_line
+from resume_hooks.system.text import counted, plain_line
 
 PATIENCE = 0.1  # seconds that git has, from when it was asked
 
 NOT_ASKED = "not asked"
 NO_ANSWER = "no answer"
+REWRITTEN = "rewritten after it was pushed: needs a force-push"
 BRANCH = 80  # characters of a branch's name
-PIPE = 1 << 18  # bytes that git can tell before anybody listens
-SETTINGS = 1 << 20  # bytes of a repository's settings that are looked at
+REFLOG = 1 << 20  # bytes at the end of a branch's log that are searched for its earlier tips
 
-SAFE = (
-    "--no-pager",
-    "--no-optional-locks",
-    "-c",
-    "core.fsmonitor=false",
-    "-c",
-    "core.untrackedCache=false",
-    "-c",
-    "core.hooksPath=/dev/null",
-)
-"""The options with which git takes no lock and runs nothing that a repository names."""
+_STATUS = ("status", "--porcelain=v2", "--branch", "--ignore-submodules=all", "-z")
+_COUNT = ("rev-list", "--count", "--since={since}", "HEAD", "--")
+_UPSTREAM = ("rev-parse", "--verify", "--quiet", "@{upstream}^{commit}")
 
-_QUESTIONS = (
-    ("status", "--porcelain=v2", "--branch", "--ignore-submodules=all", "-z"),
-    ("rev-list", "--count", "--since={since}", "HEAD", "--"),
-)
-_PASSED = ("PATH", "HOME", "LANG", "LC_ALL", "XDG_CONFIG_HOME", "SYSTEMROOT")
-_OFFLINE = {"GIT_TERMINAL_PROMPT": "0", "GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
-"""What keeps git from fetching what a partial clone lacks: that would run programs that its settings name."""
-
-_UNSAFE = late(rb"^\s*\[\s*(?:filter|include)|worktreeconfig", re.IGNORECASE | re.MULTILINE)
 _FIELDS = {b"1 ": 8, b"2 ": 9, b"u ": 10, b"? ": 1}  # the spaces before the path in a row of git's, by how it begins
 
 
 class RepositoryState(NamedTuple):
-    """A repository now: one ``line`` for people, and the paths with changes that are not committed, from its root."""
+    """A repository now: one ``line`` for people, and the facts that it is made of.
+
+    ``dirty`` has the paths, from the ``root``, with changes that are not committed, new files included. ``branch`` is
+    ``""`` where none is checked out. ``ahead`` and ``behind`` count commits against the remote-tracking branch of the
+    upstream; 0 without one. ``rewritten``: the upstream's tip was this branch's and no longer leads to it, so that a
+    push must be forced.
+    """
 
     line: str
     root: str = ""
     dirty: frozenset[str] = frozenset()
+    branch: str = ""
+    ahead: int = 0
+    behind: int = 0
+    rewritten: bool = False
 
 
 class GitQuery:
     """Questions to git that run beside us; ``answer`` collects what came in time. Used with ``with``."""
 
     def __init__(self, folder: str, since: str, where: Where) -> None:
-        self._asked = time.monotonic()
+        self._deadline = time.monotonic() + PATIENCE
+        self._closing = contextlib.ExitStack()
         self._runs: list[subprocess.Popen[bytes]] = []
+        self._view: GitView | None = None
         is_there = os.path.isabs(folder) and os.path.isdir(folder)
         self._root = root_above(os.path.normpath(folder)) if is_there else ""
-        if not self._root or not _is_safe(self._root):
+        if not self._root:
             return
-        env = offline(where)
-        with contextlib.suppress(OSError):  # no git
-            for words in _QUESTIONS:
-                asked = [word.format(since=since) for word in words]
-                run = subprocess.Popen(  # noqa: S603 - a fixed program, no shell, the folder by its own option
-                    ["git", "-C", folder, *SAFE, *asked],  # noqa: S607 - the user's git
-                    env=env,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL,
-                    start_new_session=True,
-                    pipesize=PIPE,
-                )
-                self._runs.append(run)
+        with contextlib.suppress(OSError):  # no git, or it takes too long
+            view = self._closing.enter_context(GitView(self._root, where, self._deadline))
+            if not view.is_bare:
+                renames = ["--no-renames"] if view.is_partial else []  # a name that changed needs contents
+                count = [word.format(since=since) for word in _COUNT]
+                self._runs = [view.start(*_STATUS, *renames), view.start(*count)]
+                if view.has_upstream:
+                    self._runs.append(view.start(*_UPSTREAM))
+            self._view = view
 
     def __enter__(self) -> Self:
         return self
@@ -91,87 +79,66 @@ class GitQuery:
     def __exit__(
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        for run in self._runs:
-            _end(run)
+        self._closing.close()
 
     def answer(self) -> RepositoryState:
         """What git said within its time; whoever is not done by then is ended."""
+        view = self._view
         if not self._root:
             return RepositoryState("")
-        outputs = [self._output(run) for run in self._runs]
-        if len(outputs) < len(_QUESTIONS) or outputs[0] is None:
+        if view is None:
             return RepositoryState(NOT_ASKED)
-        return _state(self._root, outputs[0], outputs[1] or b"") if outputs[0] else RepositoryState(NO_ANSWER)
-
-    def _output(self, run: subprocess.Popen[bytes]) -> bytes | None:
-        """What a run said, ``b""`` if it failed, None if it took too long."""
-        try:
-            found, _ = run.communicate(timeout=max(0.001, self._asked + PATIENCE - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            _end(run)
-            return None
-        return found if run.returncode == 0 else b""
-
-
-def offline(where: Where) -> dict[str, str]:
-    """The environment of a git that is asked: nothing of the user's but where things are, and no network."""
-    return {**{key: where.environ[key] for key in _PASSED if key in where.environ}, **_OFFLINE}
+        outputs = [view.output(run, self._deadline) for run in self._runs]
+        if not outputs or outputs[0] == b"":
+            return RepositoryState(NO_ANSWER)
+        status, count, *upstream = outputs
+        if status is None:
+            return RepositoryState(NOT_ASKED)
+        ahead, behind, dirty = _parse_status(status)
+        tip = upstream[0].strip() if upstream and upstream[0] else b""
+        rewritten = behind > 0 and bool(tip) and _was_tip(view.reflog, tip)
+        branch = plain_line(os.fsencode(view.branch).decode("utf-8", "replace"))
+        state = RepositoryState("", self._root, dirty, branch, ahead, behind, rewritten)
+        return state._replace(line=_line(state, (count or b"").strip()))
 
 
-def _end(run: subprocess.Popen[bytes]) -> None:
-    """End a run with whatever it started. Its pipe is not read to the end: a grandchild may hold that open."""
-    if run.poll() is None:
-        kill_group(run.pid)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            run.wait(timeout=PATIENCE)
-    if run.stdout is not None:
-        run.stdout.close()
-
-
-def _is_safe(root: str) -> bool:
-    """Whether a repository's own settings name no filter, which ``status`` would run, and no other settings."""
-    git = os.path.join(root, ".git")
-    try:
-        if os.path.isfile(git):  # a worktree: the settings are those of the repository that it belongs to
-            git = os.path.join(root, _line_of(git).removeprefix("gitdir:").strip())
-            shared = os.path.join(git, "commondir")
-            git = os.path.join(git, _line_of(shared)) if os.path.isfile(shared) else git
-        with open(os.path.join(git, "config"), "rb") as stream:
-            return _UNSAFE.search(stream.read(SETTINGS)) is None
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
-
-
-def _line_of(path: str) -> str:
-    with open(path, "rb") as stream:
-        return os.fsdecode(stream.readline(SETTINGS)).strip()
-
-
-def _state(root: str, status: bytes, count: bytes) -> RepositoryState:
-    branch, upstream, dirty = "", "", set()
+def _parse_status(status: bytes) -> tuple[int, int, frozenset[str]]:
+    """How many commits a branch is ahead and behind, and the paths with changes, from ``git status``'s rows."""
+    ahead, behind = 0, 0
+    dirty: set[str] = set()
     rows = iter(status.split(b"\0"))
     for row in rows:
-        if row.startswith(b"# branch.head "):
-            branch = plain_line(row[14:].decode("utf-8", "replace"))[:BRANCH]
-        elif row.startswith(b"# branch.ab "):
-            upstream = row[12:].decode("ascii", "replace")
+        if row.startswith(b"# branch.ab "):
+            ahead, behind = (abs(int(count)) for count in row[12:].split())
         elif row[:2] in _FIELDS:
             dirty.add(os.fsdecode(row.split(b" ", _FIELDS[row[:2]])[-1]))
             if row[:2] == b"2 ":
                 next(rows, None)  # the name that it had before
-    return RepositoryState(_line(branch, upstream, len(dirty), count.strip()), root, frozenset(dirty))
+    return ahead, behind, frozenset(dirty)
 
 
-def _line(branch: str, upstream: str, dirty: int, count: bytes) -> str:
-    ahead, _, behind = upstream.partition(" ")
-    parts = [f"branch {branch}" if branch != "(detached)" else "no branch (detached)"]
+def _was_tip(reflog: str, commit: bytes) -> bool:
+    """Whether a branch was at this commit, by the end of its log: a line a change, the commits before and after."""
+    try:
+        with open_regular(reflog) as stream:
+            stream.seek(max(0, os.fstat(stream.fileno()).st_size - REFLOG))
+            lines = stream.read(REFLOG).split(b"\n")
+    except (OSError, ValueError):
+        return False
+    return any(commit in line.split(b" ", 2)[:2] for line in lines)
+
+
+def _line(state: RepositoryState, count: bytes) -> str:
+    parts = [f"branch {state.branch[:BRANCH]}" if state.branch else "no branch (detached)"]
     if count.isdigit():
-        parts.append(f"{int(count)} commit{'s' if int(count) != 1 else ''} since the session began")
-    if ahead.strip("+0"):
-        parts.append(f"{ahead.strip('+')} not pushed")
-    if behind.strip("-0"):
-        parts.append(f"{behind.strip('-')} behind")
-    parts.append(f"{dirty} uncommitted" if dirty else "clean")
+        parts.append(f"{counted(int(count), 'commit')} since the session began")
+    if state.ahead:
+        parts.append(f"{counted(state.ahead, 'commit')} ahead of its upstream")
+    if state.behind:
+        parts.append(
+            f"{state.behind} behind" if state.ahead else f"{counted(state.behind, 'commit')} behind its upstream"
+        )
+    if state.rewritten:
+        parts.append(REWRITTEN)
+    parts.append(f"{len(state.dirty)} uncommitted" if state.dirty else "clean")
     return ", ".join(parts)

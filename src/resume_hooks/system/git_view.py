@@ -1,0 +1,260 @@
+"""How git is asked about a repository whose settings nobody has looked at: by a git folder of our own.
+
+Invariant: git never sees the repository's own git folder as such. It is given a folder of ours that leads to the
+repository's references, index and objects, which are data, and a configuration that is complete without the
+repository's. So there is no filter, hook, monitor, external diff, pager, remote or include that it could run, whatever
+the repository's configuration and attributes say. What we need of that configuration git reads for us as a plain file
+(``git config --file``), and a list of harmless keys is taken over, by value.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+
+from resume_hooks.paths import Where, canonical, read_regular
+from resume_hooks.system.git_worktrees import git_folders
+from resume_hooks.system.subprocesses import kill_group, search_path, which
+
+PIPE = 1 << 18  # bytes that git can tell before anybody listens
+LONGEST_HEAD = 4_096  # bytes of a ``HEAD``
+MOST_SHARED = 100  # shared parts of an index that a split one is looked for in
+MOST_VALUES = 100  # values of the repository's settings that are taken over
+GRACE = 0.1  # seconds in which a run that was killed is gone
+
+HEADS = "refs/heads/"
+
+_ENVIRONMENT = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TRACE2": "0",
+    "GIT_TRACE2_EVENT": "0",
+    "GIT_TRACE2_PERF": "0",
+}
+"""What keeps git from settings of anybody, from the network, from locks and from writing traces."""
+
+_PASSED = ("LANG", "LC_ALL", "SYSTEMROOT")
+_FIXED = ("core.fsmonitor=false", "core.untrackedCache=false", f"core.hooksPath={os.devnull}")
+
+_HARMLESS = {
+    **dict.fromkeys(
+        ("core.filemode", "core.ignorecase", "core.symlinks", "core.trustctime", "core.precomposeunicode"),
+        ("true", "false"),
+    ),
+    "core.autocrlf": ("true", "false", "input"),
+    "core.eol": ("lf", "crlf", "native"),
+    "core.checkstat": ("default", "minimal"),
+}
+"""The settings of a repository or a user that are taken over, with the values that are: how files are compared."""
+
+_ONLY_READ = ("core.bare", "extensions.partialclone")
+_USERS = "core.excludesfile"
+_FORMATS = {"extensions.objectformat": ("sha1", "sha256"), "extensions.refstorage": ("files", "reftable")}
+_TRACKING = r"branch\..*\.(remote|merge)|remote\..*\.fetch"
+_KEYS = "|".join(key.replace(".", r"\.") for key in (*_HARMLESS, *_ONLY_READ, *_FORMATS, _USERS))
+
+Settings = list[tuple[str, str]]
+
+
+class GitView:
+    """A repository, for questions to git that run nothing of the repository's. Used with ``with``.
+
+    ``branch`` is ``""`` where none is checked out. OSError if there is no git, or no such repository, or it can't be
+    looked at before the deadline.
+    """
+
+    def __init__(self, root: str, where: Where, deadline: float) -> None:
+        self.root = root
+        self.branch = ""
+        self.is_bare = False
+        self.is_partial = False
+        self.has_upstream = False
+        self.reflog = ""
+        self._where, self._deadline = where, deadline
+        self._runs: list[subprocess.Popen[bytes]] = []
+        self._folder = ""
+        self._options: list[str] = []
+        self._environment: dict[str, str] = {}
+        git = which("git", where.environ)
+        if git is None:
+            raise FileNotFoundError("git")
+        self._git = git
+
+    def __enter__(self) -> Self:
+        try:
+            self._make_folder()
+        except BaseException:
+            self._close()
+            raise
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self._close()
+
+    def start(self, *words: str) -> subprocess.Popen[bytes]:
+        """Start ``git`` with these words; it is ended, at the latest, with the view."""
+        return self._start([*self._options, *words], self._environment)
+
+    def output(self, run: subprocess.Popen[bytes], deadline: float, data: bytes = b"") -> bytes | None:
+        """The output of a run, ``b""`` if it failed, None if it took too long: then it is ended."""
+        try:
+            found, _ = run.communicate(data or None, timeout=max(0.001, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            _end(run)
+            return None
+        return found if run.returncode == 0 else b""
+
+    def _make_folder(self) -> None:
+        """Make the folder by which git sees the repository, and the settings that it sees."""
+        own, common = git_folders(self.root)
+        head = os.fsdecode(read_regular(os.path.join(own, "HEAD"), LONGEST_HEAD))
+        reference = head.removeprefix("ref:").strip() if head.startswith("ref:") else ""
+        self.branch = reference.removeprefix(HEADS) if reference.startswith(HEADS) else ""
+        self._folder = folder = _private_folder(self._where, self.root)
+        with open(os.path.join(folder, "HEAD"), "w", encoding="utf-8", errors="surrogateescape") as stream:
+            stream.write(head)
+        for name in ("refs", "packed-refs", "reftable", "shallow"):
+            _lead(os.path.join(common, name), os.path.join(folder, name))
+        os.mkdir(os.path.join(folder, "info"))
+        _lead(os.path.join(common, "info", "exclude"), os.path.join(folder, "info", "exclude"))
+        shared = (name for name in os.listdir(own) if name.startswith("sharedindex."))
+        for name, _ in zip(shared, range(MOST_SHARED), strict=False):
+            _lead(os.path.join(own, name), os.path.join(folder, name))
+        if self.branch:
+            self.reflog = os.path.join(common, "logs", HEADS, self.branch)
+        self._environment = {
+            **{key: self._where.environ[key] for key in _PASSED if key in self._where.environ},
+            **_ENVIRONMENT,
+            "PATH": search_path(self._where.environ),
+            "HOME": folder,
+            "XDG_CONFIG_HOME": folder,
+            "GIT_DIR": folder,
+            "GIT_WORK_TREE": self.root,
+            "GIT_INDEX_FILE": os.path.join(own, "index"),
+            "GIT_OBJECT_DIRECTORY": os.path.join(common, "objects"),
+        }
+        self._take_over(*self._settings(os.path.join(common, "config")))
+
+    def _settings(self, path: str) -> tuple[Settings, Settings]:
+        """The settings of the user, and those of the repository, that we ask for; TimeoutError where git is slow.
+
+        Both as git reads them: the user's own with what they include, the repository's file as it is.
+        """
+        users = {key: self._where.environ[key] for key in ("HOME", "XDG_CONFIG_HOME") if key in self._where.environ}
+        theirs = {key: self._environment[key] for key in self._environment if not key.startswith("GIT_CONFIG")}
+        theirs.pop("XDG_CONFIG_HOME", None)
+        runs = [self._start(["config", "--null", "--get-regexp", f"^({_KEYS})$"], {**theirs, **users})]
+        if os.path.exists(path):
+            words = ["config", "--file", path, "--null", "--get-regexp", f"^({_KEYS}|{_TRACKING})$"]
+            runs.append(self._start(words, self._environment))
+        outputs = [self.output(run, self._deadline) for run in runs]
+        if None in outputs:
+            raise TimeoutError
+        user, *repository = [_parse(output or b"") for output in outputs]
+        return user, repository[0] if repository else []
+
+    def _take_over(self, users: Settings, repositorys: Settings) -> None:
+        """Give git the settings that can do no harm; of the user's also the name of the list of ignored files."""
+        found = dict(repositorys)
+        self.is_bare = found.get("core.bare", "").lower() in {"true", "yes", "on", "1", ""} and "core.bare" in found
+        self.is_partial = "extensions.partialclone" in found
+        formats = [key for key, known in _FORMATS.items() if found.get(key) in known]
+        with open(os.path.join(self._folder, "config"), "w", encoding="ascii") as stream:
+            stream.write(f"[core]\n\trepositoryformatversion = {1 if formats else 0}\n[extensions]\n")
+            stream.writelines(f"\t{key.partition('.')[2]} = {found[key]}\n" for key in formats)
+        values = [f"{key}={value}" for key, value in users + repositorys if value in _HARMLESS.get(key, ())]
+        self._options = ["--no-pager", "--no-optional-locks"]
+        for value in (*values[:MOST_VALUES], *_FIXED, f"{_USERS}={self._ignore_file(dict(users).get(_USERS, ''))}"):
+            self._options += ["-c", value]
+        self._environment |= self._tracking(repositorys, found)
+
+    def _ignore_file(self, named: str) -> str:
+        """The user's list of files to ignore everywhere: the one that their settings name, or git's usual one."""
+        environ = self._where.environ
+        home = environ.get("HOME", "")
+        if named.startswith("~/"):
+            return os.path.join(home, named[2:])
+        return named or os.path.join(environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "git", "ignore")
+
+    def _tracking(self, repositorys: Settings, found: Mapping[str, str]) -> dict[str, str]:
+        """The environment that tells git which reference the branch's upstream is."""
+        remote = found.get(f"branch.{self.branch}.remote", "")
+        wanted = {f"branch.{self.branch}.remote", f"branch.{self.branch}.merge", f"remote.{remote}.fetch"}
+        pairs = [pair for pair in repositorys if pair[0] in wanted][:MOST_VALUES]
+        self.has_upstream = bool(self.branch and remote and f"branch.{self.branch}.merge" in found)
+        if not self.has_upstream:
+            return {}
+        environment = {"GIT_CONFIG_COUNT": str(len(pairs))}
+        for at, (key, value) in enumerate(pairs):
+            environment[f"GIT_CONFIG_KEY_{at}"], environment[f"GIT_CONFIG_VALUE_{at}"] = key, value
+        return environment
+
+    def _start(self, words: list[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+        run = subprocess.Popen(  # noqa: S603 - the user's git, no shell
+            [self._git, *words],
+            env=environment,
+            cwd=self._folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            pipesize=PIPE,
+        )
+        self._runs.append(run)
+        return run
+
+    def _close(self) -> None:
+        """End what still runs, and remove the folder."""
+        for run in self._runs:
+            _end(run)
+        for folder in filter(None, (self._folder and os.path.join(self._folder, "info"), self._folder)):
+            with contextlib.suppress(OSError):
+                for name in os.listdir(folder):
+                    os.unlink(os.path.join(folder, name))
+                os.rmdir(folder)
+
+
+def _private_folder(where: Where, root: str) -> str:
+    """A new folder that is ours alone, outside the repository. tempfile would cost a prompt 5 ms to import."""
+    top = where.environ.get("TMPDIR", "")
+    if not os.path.isabs(top) or os.path.commonpath([canonical(top), canonical(root)]) == canonical(root):
+        top = "/tmp"  # noqa: S108 - the name below can't be guessed, and what is there already is refused
+    path = os.path.join(top, f"resume-hooks-git-{os.urandom(12).hex()}")
+    os.mkdir(path, 0o700)
+    return path
+
+
+def _lead(target: str, link: str) -> None:
+    """Make ``link`` lead to ``target``, if that is there."""
+    if os.path.exists(target):
+        os.symlink(os.path.abspath(target), link)
+
+
+def _parse(output: bytes) -> Settings:
+    """The rows that ``git config --null`` prints: a key, a line feed, a value; a key alone is a true boolean."""
+    rows = (os.fsdecode(row).partition("\n") for row in output.split(b"\0") if row)
+    return [(key, value if line else "true") for key, line, value in rows]
+
+
+def _end(run: subprocess.Popen[bytes]) -> None:
+    """End a run with whatever it started. Its pipe is not read to the end: a grandchild may hold that open."""
+    if run.poll() is None:
+        kill_group(run.pid)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            run.wait(timeout=GRACE)
+    for stream in (run.stdin, run.stdout):
+        if stream is not None:
+            with contextlib.suppress(OSError):
+                stream.close()

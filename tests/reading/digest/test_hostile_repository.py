@@ -1,0 +1,265 @@
+"""Reading a repository's state starts nothing of the repository's, whatever its git folder and its files contain."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.needs import REPO, need
+from tests.reading.digest.test_repository import commit, git, repo, script
+
+__all__ = ["repo"]  # a fixture
+
+ASK = """
+import json, sys, time
+from resume_hooks.paths import Where
+from resume_hooks.reading.digest import repository
+repository.PATIENCE = 60  # under strace everything takes its time
+environ = json.loads(sys.argv[2])
+with repository.GitQuery(sys.argv[1], "2001-01-01T00:00:00.000Z", Where(environ)) as query:
+    state = query.answer()
+print(json.dumps([state.line, sorted(state.dirty)]))
+"""
+HOLDS = """
+import json, sys, time
+from resume_hooks.paths import Where
+from resume_hooks.parts.moved import find_moved_repo
+find_moved_repo.ONE_ANSWER = 60
+until = time.monotonic() + 60
+print(json.dumps(find_moved_repo._known(sys.argv[1], ("1" * 40,), Where(json.loads(sys.argv[2])), until)))
+"""
+
+
+@pytest.fixture
+def evil(tmp_path: Path) -> Path:
+    """A program that leaves a mark where it runs; ``cat`` makes it a working filter."""
+    return script(tmp_path / "evil", f"touch '{tmp_path}/ran'; cat")
+
+
+def traced(code: str, folder: Path, home: Path) -> object:
+    """What the code prints, run under strace; fails where git started a process, or another program than git ran.
+
+    Threads of git are none of that.
+    """
+    need("strace", shutil.which("strace"), "install the system package strace")
+    log = home / "trace"
+    environ = {"PATH": os.environ["PATH"], "HOME": str(home)}
+    python = [sys.executable, "-c", code, str(folder), json.dumps(environ)]
+    words = ["strace", "-f", "-qq", "-e", "trace=execve,fork,vfork,clone,clone3", "-o", str(log), *python]
+    done = subprocess.run(words, env={**environ, "PYTHONPATH": str(REPO / "src")}, capture_output=True, check=True)
+    gits: set[str] = set()
+    for row in log.read_text().splitlines():
+        pid, _, call = row.partition(" ")
+        if started := re.match(r'\s*execve\("([^"]*)"', call):
+            if gits or started[1] != sys.executable:
+                assert os.path.basename(started[1]) == "git", row
+                gits.add(pid)
+        elif pid in gits and "CLONE_THREAD" not in call and "resumed" not in call:
+            pytest.fail(f"git started a process: {row}")
+    assert gits, "git was not asked"
+    return json.loads(done.stdout)
+
+
+def configure(folder: Path, text: str) -> None:
+    """Add to the configuration of a repository, as it is."""
+    with (folder / ".git" / "config").open("ab") as stream:
+        stream.write(text.encode())
+
+
+def filtered(folder: Path) -> None:
+    """Have every file go through the filter x, and need comparing."""
+    (folder / ".gitattributes").write_text("* filter=x diff=x merge=x\n")
+    os.utime(folder / "a", (1, 1))
+
+
+FILTER = '[filter "x"]\n\tclean = {evil}\n\tsmudge = {evil}\n\tprocess = {evil}\n\trequired = true\n'
+CONFIGURATIONS = {
+    "a filter": FILTER,
+    "a filter on one line": '[core][filter "x"] clean = {evil}\n',
+    "a filter behind a carriage return": '[core]\r[filter "x"]\n\tclean = {evil}\n',
+    "a filter behind 2 MB of comments": "# comment\n" * 200_000 + FILTER,
+    "a filter in other letters": '[FILTER "x"]\nCLEAN={evil}\n',
+    "a filter over two lines": '[filter "x"]\n\tcle\\\nan = {evil}\n\tclean = {evil}\n',
+    "an include": "[include]\n\tpath = more\n",
+    "a conditional include": '[includeIf "gitdir:/**"]\n\tpath = more\n',
+    "settings of the worktree": "[extensions]\n\tworktreeConfig = true\n[core]\n\trepositoryformatversion = 1\n",
+    "a monitor": "[core]\n\tfsmonitor = {evil}\n\tfsmonitorHookVersion = 2\n",
+    "hooks": "[core]\n\thooksPath = {evil}.hooks\n",
+    "a diff": '[diff]\n\texternal = {evil}\n[diff "x"]\n\tcommand = {evil}\n\ttextconv = {evil}\n',
+    "pagers": "[core]\n\tpager = {evil}\n[pager]\n\tstatus = {evil}\n\tconfig = {evil}\n\trev-list = {evil}\n",
+    "aliases": "[alias]\n\tstatus = !{evil}\n\tconfig = !{evil}\n\trev-list = !{evil}\n\trev-parse = !{evil}\n",
+    "helpers": "[core]\n\tsshCommand = {evil}\n\taskPass = {evil}\n\teditor = {evil}\n\tgitProxy = {evil}\n"
+    "\talternateRefsCommand = {evil}\n[credential]\n\thelper = {evil}\n[uploadpack]\n\tpackObjectsHook = {evil}\n",
+    "signatures": "[log]\n\tshowSignature = true\n[gpg]\n\tprogram = {evil}\n",
+    "a promisor": "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tpartialClone = origin\n"
+    '[remote "origin"]\n\turl = ext::{evil}\n\tpromisor = true\n\tvcs = ../../evil\n\tuploadpack = {evil}\n'
+    '\tfetch = +refs/heads/*:refs/remotes/origin/*\n[branch "main"]\n\tremote = origin\n\tmerge = refs/heads/main\n',
+    "a worktree elsewhere": "[core]\n\tworktree = /\n",
+    "a trace": "[trace2]\n\teventTarget = {evil}.trace\n\tnormalTarget = {evil}.trace\n",
+    "a submodule": '[submodule "sub"]\n\turl = ext::{evil}\n\tupdate = !{evil}\n\tactive = true\n',
+    "an option for an upstream": '[branch "main"]\n\tremote = --upload-pack={evil}\n\tmerge = --exec={evil}\n',
+}
+
+
+@pytest.mark.parametrize("text", CONFIGURATIONS.values(), ids=list(CONFIGURATIONS))
+@pytest.mark.parametrize("code", [ASK, HOLDS], ids=["state", "commits"])
+def test_the_configuration_starts_nothing(repo: Path, evil: Path, text: str, code: str) -> None:
+    """No filter, include, monitor, hook, diff, pager, alias, helper or remote that the configuration names."""
+    filtered(repo)
+    configure(repo, text.format(evil=evil))
+    for name in ("more", "config.worktree"):
+        (repo / ".git" / name).write_text(FILTER.format(evil=evil))
+    hooks = Path(f"{evil}.hooks")
+    hooks.mkdir()
+    for folder in (hooks, repo / ".git" / "hooks"):
+        for name in ("post-index-change", "fsmonitor-watchman", "reference-transaction", "query-watchman"):
+            shutil.copy(evil, folder / name)
+    (repo / ".git" / "index").chmod(0o600)
+    traced(code, repo, repo.parent)
+    assert not (repo.parent / "ran").exists()
+    assert not Path(f"{evil}.trace").exists()
+
+
+def test_a_byte_order_mark_hides_nothing(repo: Path, evil: Path) -> None:
+    """Git passes over the mark; a pattern for lines would not."""
+    filtered(repo)
+    (repo / ".git" / "config").write_text(f'\ufeff[filter "x"]\n\tclean = {evil}\n[core]\n\tbare = false\n')
+    assert traced(ASK, repo, repo.parent) == [
+        "branch main, 1 commit since the session began, 1 uncommitted",
+        [".gitattributes"],
+    ]
+    assert not (repo.parent / "ran").exists()
+
+
+@pytest.mark.parametrize("is_inside", [True, False], ids=["in a repository", "alone"])
+def test_an_embedded_bare_repository_is_not_asked(repo: Path, evil: Path, is_inside: bool) -> None:
+    """A folder with what a git folder has is a folder of files, also where the session starts in it."""
+    outer = repo if is_inside else repo.parent / "plain"
+    sub = outer / "sub"
+    sub.mkdir(parents=True)
+    shutil.copytree(repo / ".git", sub, dirs_exist_ok=True)
+    (sub / "config").write_text(f"[core]\n\tbare = false\n\tworktree = ..\n\tfsmonitor = {evil}\n")
+    if is_inside:
+        assert traced(ASK, sub, repo.parent) == [
+            "branch main, 1 commit since the session began, 1 uncommitted",
+            ["sub/"],
+        ]
+    else:
+        with pytest.raises(AssertionError, match="git was not asked"):
+            traced(ASK, sub, repo.parent)
+    assert not (repo.parent / "ran").exists()
+
+
+@pytest.mark.parametrize("is_file", [True, False], ids=["a file", "a link"])
+def test_a_git_folder_that_lies_in_the_project(repo: Path, evil: Path, is_file: bool) -> None:
+    """A ``.git`` that leads to files of the repository, by its content or as a link, is read like any other."""
+    (repo / ".git").rename(repo / "data")
+    if is_file:
+        (repo / ".git").write_text("gitdir: data\n")
+    else:
+        (repo / ".git").symlink_to("data")
+    filtered(repo)
+    with (repo / "data" / "config").open("a") as stream:
+        stream.write(FILTER.format(evil=evil) + f"[core]\n\tfsmonitor = {evil}\n")
+    traced(ASK, repo, repo.parent)
+    assert not (repo.parent / "ran").exists()
+
+
+def submodule(repo: Path, evil: Path) -> None:
+    """A repository in the repository, with traps of its own, known as a submodule."""
+    git(repo, "init", "-q", "-b", "main", "sub")
+    (repo / "sub" / "b").write_text("x")
+    git(repo / "sub", "add", "b")
+    commit(repo / "sub", "inner")
+    git(repo, "add", "sub")
+    (repo / ".gitmodules").write_text(f'[submodule "sub"]\n\tpath = sub\n\turl = ext::{evil}\n\tignore = none\n')
+    filtered(repo / "sub" if (repo / "sub" / "a").exists() else repo)
+    configure(repo / "sub", f'[core]\n\tfsmonitor = {evil}\n[filter "x"]\n\tclean = {evil}\n')
+
+
+def missing_objects(repo: Path, evil: Path) -> None:
+    """A promisor's repository that lacks what its index names, where git would fetch."""
+    git(repo, "update-index", "--add", "--cacheinfo", f"100644,{'1' * 40},gone")
+    promisor = CONFIGURATIONS["a promisor"].format(evil=evil)
+    configure(repo, promisor)
+
+
+def monitored_index(repo: Path, evil: Path) -> None:
+    """An index that was written with a monitor, and tells so."""
+    git(repo, "-c", "core.fsmonitor=true", "-c", "core.fsmonitorHookVersion=2", "update-index", "--fsmonitor")
+    configure(repo, f"[core]\n\tfsmonitor = {evil}\n")
+
+
+def alternates(repo: Path, evil: Path) -> None:
+    """Objects that lie in another repository, whose configuration is as hostile."""
+    git(repo, "init", "-q", "../lender")
+    (repo / ".git" / "objects" / "info" / "alternates").write_text(str(repo.parent / "lender" / ".git" / "objects"))
+    configure(repo.parent / "lender", f"[core]\n\tfsmonitor = {evil}\n\talternateRefsCommand = {evil}\n")
+
+
+def users_filter(repo: Path, evil: Path) -> None:
+    """A filter of the user's, which the repository's attributes ask for: its input would be the repository's."""
+    (repo.parent / ".gitconfig").write_text(FILTER.format(evil=evil) + f"[core]\n\tfsmonitor = {evil}\n")
+    filtered(repo)
+
+
+@pytest.mark.parametrize("prepare", [submodule, missing_objects, monitored_index, alternates, users_filter])
+def test_what_lies_in_the_repository_starts_nothing(
+    repo: Path, evil: Path, prepare: Callable[[Path, Path], None]
+) -> None:
+    """No submodule, missing object, index, lending repository, nor a filter of the user's own that files ask for."""
+    prepare(repo, evil)
+    (repo.parent / "ran").unlink(missing_ok=True)
+    traced(ASK, repo, repo.parent)
+    assert not (repo.parent / "ran").exists()
+
+
+def test_a_file_behind_a_filter_is_compared_as_it_is(repo: Path) -> None:
+    """Without the filter only a file whose time and size changed can look changed that is not."""
+    configure(repo, '[filter "x"]\n\tclean = tr a-z A-Z\n\tsmudge = tr A-Z a-z\n')
+    (repo / ".gitattributes").write_text("*.up filter=x\n")
+    (repo / "b.up").write_text("text\n")
+    (repo / "c.up").write_text("text\n")
+    os.utime(repo / "b.up", (1, 1))
+    os.utime(repo / "c.up", (1, 1))
+    git(repo, "add", "-A")
+    commit(repo, "two")
+    assert traced(ASK, repo, repo.parent) == ["branch main, 2 commits since the session began, clean", []]
+    os.utime(repo / "b.up")
+    assert traced(ASK, repo, repo.parent) == [
+        "branch main, 2 commits since the session began, 1 uncommitted",
+        ["b.up"],
+    ]
+
+
+@pytest.mark.parametrize("name", ["HEAD", "config", "index", "packed-refs", "info/exclude", "refs/heads/main"])
+def test_a_pipe_in_the_git_folder_holds_nobody_up(repo: Path, name: str) -> None:
+    """Nobody writes to it: the questions end in time, with or without an answer."""
+    (repo / ".git" / name).unlink(missing_ok=True)
+    os.mkfifo(repo / ".git" / name)
+    environ = {"PATH": os.environ["PATH"], "HOME": str(repo.parent)}
+    code = ASK.replace("PATIENCE = 60", "PATIENCE = 0.3")
+    words = [sys.executable, "-c", code, str(repo), json.dumps(environ)]
+    done = subprocess.run(
+        words, env={**environ, "PYTHONPATH": str(REPO / "src")}, capture_output=True, check=True, timeout=60
+    )
+    assert json.loads(done.stdout)
+
+
+def test_nothing_is_left_behind(repo: Path) -> None:
+    """The folder by which git was asked is removed, also where git can't be."""
+    environ = {"PATH": os.environ["PATH"], "HOME": str(repo.parent), "TMPDIR": str(repo.parent / "tmp")}
+    (repo.parent / "tmp").mkdir()
+    for text in ("", "[broken\n"):
+        configure(repo, text)
+        words = [sys.executable, "-c", ASK, str(repo), json.dumps(environ)]
+        subprocess.run(words, env={**environ, "PYTHONPATH": str(REPO / "src")}, capture_output=True, check=True)
+        assert not list((repo.parent / "tmp").iterdir())
