@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from resume_hooks.reading.digest import talk
@@ -32,6 +32,7 @@ INDENT = "  "
 UNLIMITED = 1 << 40  # characters, for the whole text
 LISTS = 0.4  # part of the room that the sections may take where the talk needs the rest
 LAST_REQUEST, LAST_ANSWER = 0.2, 0.35  # parts of the room that these two may take at most
+CALLS = 0.6  # part of the room that the latest calls may take at most
 LEAST_CALLS = 400  # characters of room below which no call is shown
 Calls = Callable[[int], Sequence[TalkMessage]]
 """Gives the latest calls, oldest first, within about so many characters."""
@@ -89,6 +90,7 @@ def opening(
     ``calls`` are asked for the latest calls where room is left, ``whole`` is the reference of the record that holds
     the digest, ``read`` the command that shows a record.
     """
+    digest = _without_repeats(digest)
     names = _names_of(digest)
     head = [_head(names, whole, read), *_about(digest)]
     left = UNLIMITED if room is None else room - _size(head) + 1
@@ -114,8 +116,17 @@ def opening(
     rows = [*head, *groups[Group.NOW], *last_rows, *groups[Group.BINDING], *said.rows, *groups[Group.LIST]]
     rows += groups[Group.SPARE]
     if calls is not None and room is not None:
-        rows += _latest_calls(calls, names, room - _size(rows))
+        rows += _latest_calls(calls, names, min(room - _size(rows), round(room * CALLS)))
     return Opening("\n".join(rows), said.count + len(quoted), len(rest) - said.count)
+
+
+def _without_repeats(digest: Digest) -> Digest:
+    """A digest in which nothing is told twice: a failure that still stands, a demand of the last request."""
+    standing = {entry.ref for entry in digest.of("errors")}
+    failures = tuple(entry for entry in digest.of("failures") if entry.ref not in standing)
+    last = {message.ref for message, _, _ in _last_messages(digest.talk)}
+    constraints = tuple(entry for entry in digest.of("constraints") if entry.ref not in last)
+    return replace(digest, sections={**digest.sections, "failures": failures, "constraints": constraints})
 
 
 def _head(names: _Names, whole: str, read: str) -> str:

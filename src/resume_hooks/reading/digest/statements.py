@@ -90,9 +90,18 @@ _STEP = late(r"#{1,3} |\d+[.)] |[-*] \[")
 _PREFERS = late(r"\bprefer(?:s|red|ence)?\b|\b(?:cap|limit|budget|deadline)\b.*\d|\bwithout\s+(?:my\s+)?explicit\b")
 """What binds without the words of a demand."""
 
+_STANDING = late(
+    r"\b(?:always|never|must(?:n'?t)?|do(?:es)?\s+not|don'?t|doesn'?t|avoid|prefer|only|no\s+longer|from\s+now\s+on|"
+    r"instead|rather\s+than|at\s+(?:most|least)|not\s+allowed|forbidden|required|mandatory|ensure|make\s+sure|without|"
+    r"should(?:n'?t)?|shall|needs?\s+to|as\s+\w+\s+as\s+possible|nunca|siempre|jamais|toujours|niemals|immer|muss|sempre|"
+    r"nicht|kein\w*|nie|mai)\b|반드시|하지\s?마|말고|항상|절대|해야|不要|必须|总是|只能|務必|必ず|しないで"
+)
+"""Words of what holds for more than the next step."""
+
 _PASSING = late(
     r"""\A\W*(?:wait\b|hm+\b|oh\b|let'?s\s+(?:discuss|talk|see|try|do\s+(?:it|that|this)|go\b|continue|proceed)
         |i\s+(?:think|see|wonder|want\s+option)\b|go\s+with\s+option\b)
+    | \A\W*(?:yes|yeah|yep|no|nope|ok(?:ay)?|sure|right|that|this|it|these|those)\b(?:\W+\S+){0,9}\Z
     | \boption\s+\w\W*\Z | :\W*\Z | \u2026\Z
     """,
     re.IGNORECASE | re.VERBOSE,
@@ -116,14 +125,14 @@ def is_aside(sentence: str) -> bool:
 
 
 def constraints(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """What the user said of how the work is to be done, the latest first; a correction says so in any words.
+    """What the user said of how the work is to be done, the latest first; not what is to be done next.
 
     A short one comes with the sentence before it. What a later one takes back is left out.
     """
     found: list[tuple[str, RecordPlace]] = []
     for said in _latest(facts.prompts.said):
         sentences = list(prose.sentences(_own_words(said.text)))
-        binding = [at for at, sentence in enumerate(sentences) if _binds(sentence, said)]
+        binding = [at for at, sentence in enumerate(sentences) if _binds(sentence)]
         found += [(_with_subject(sentences, at), said.place) for at in reversed(binding)]
     taken_back = superseded([text for text, _ in reversed(found)])
     last = len(found) - 1
@@ -132,10 +141,13 @@ def constraints(facts: LineageFacts) -> Iterator[DigestEntry]:
             yield entry(text, place)
 
 
-def _binds(sentence: str, said: Quote) -> bool:
+def _binds(sentence: str) -> bool:
     if is_aside(sentence) or _PASSING.search(sentence):
         return False
-    return said.correcting or demands(sentence) or _PREFERS.search(sentence.lower()) is not None
+    lowered = sentence.lower()
+    if _PREFERS.search(lowered):
+        return True
+    return demands(sentence) and _STANDING.search(lowered) is not None
 
 
 def _with_subject(sentences: Sequence[str], at: int) -> str:

@@ -25,6 +25,7 @@ TYPED = 4_000  # characters of a prompt up to which it counts as typed by hand
 PASTE_SHOWN = (900, 500)  # characters of a paste that are shown of its two ends
 MESSAGE = 12_000  # characters of one message
 NARRATION = 1_500  # characters of what the assistant said between two calls
+SHORTEST_NARRATION = 60  # characters below which it says nothing that somebody goes on with: "All tests pass."
 REPORT = 4_000  # characters of what a sub-agent reported
 SUMMARY = 16_000  # characters of what the client summed up
 _FENCED = late(r"^([ \t]*)(```|~~~)[^\n]*\n(.*?)(?:^[ \t]*\2[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
@@ -103,7 +104,8 @@ def _without_announcements(text: str) -> str:
         sentences = [sentence for sentence in _SENTENCE.split(row) if not prose.is_announcement(sentence)]
         if any(sentence.strip() for sentence in sentences):
             rows.append(" ".join(sentences))
-    return "\n".join(rows)
+    said = "\n".join(rows)
+    return said if len(said) >= SHORTEST_NARRATION else ""
 
 
 def _latest(quotes: Iterable[Quote], kind: Kind, worded: Callable[[Quote], str]) -> Iterator[_Said]:
