@@ -99,7 +99,6 @@ def _own(
         "questions": statements.questions(facts),
         "constraints": statements.constraints(facts),
         "answers": statements.answers(facts),
-        "plan": statements.plan(facts),
         "changed": work.changed_files(found, paths),
         "commands": commands.checks,
         "errors": work.open_errors(facts, runs, statements.turns_ago(facts, work.TURNS)),

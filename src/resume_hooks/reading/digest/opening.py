@@ -112,7 +112,7 @@ def opening(
     groups: dict[Group, list[str]] = {group: [] for group in Group}
     for section in SECTIONS:
         groups[section.group] += sections.get(section.name, [])
-    last_rows = [row for rows in quoted.values() for row in rows]
+    last_rows = [row for message in digest.talk if message in quoted for row in quoted[message]]
     rows = [*head, *groups[Group.NOW], *last_rows, *groups[Group.BINDING], *said.rows, *groups[Group.LIST]]
     rows += groups[Group.SPARE]
     if calls is not None and room is not None:
@@ -156,7 +156,7 @@ def _last_messages(messages: Sequence[TalkMessage]) -> list[tuple[TalkMessage, s
         message = next((message for message in reversed(messages) if message.kind is kind), None)
         if message is not None:
             found.append((message, heading, share))
-    # The answer is fitted first, since it holds the state and the open ends; the request is shown before it.
+    # The answer is fitted first, since it holds the state and the open ends; they are shown as they were said.
     return found
 
 
