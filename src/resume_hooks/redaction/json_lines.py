@@ -74,6 +74,11 @@ def strings(line: bytes) -> Iterator[JsonString]:
 
 def leaves(line: bytes) -> Iterator[Leaf]:
     """Every string value of a line of JSON, in order. Keys are none; a list's items have the list's path."""
+    return (leaf for leaf, is_key in strings_with_paths(line) if not is_key)
+
+
+def strings_with_paths(line: bytes) -> Iterator[tuple[Leaf, bool]]:
+    """Every string of a line of JSON, in order, and whether it is a key; a key has the path of its object."""
     open_: list[bytes | None] = []
     above: tuple[bytes, ...] = ()
     key: bytes | None = None
@@ -82,8 +87,9 @@ def leaves(line: bytes) -> Iterator[Leaf]:
         if sign == b'"':
             if found[2]:
                 key = found[1]
+                yield Leaf(found.start(1), found.end(1), above), True
             else:
-                yield Leaf(found.start(1), found.end(1), above if key is None else (*above, key))
+                yield Leaf(found.start(1), found.end(1), above if key is None else (*above, key)), False
             continue
         if sign in b"{[":
             open_.append(key)
@@ -122,7 +128,7 @@ def find_in_line(line: bytes) -> list[Secret]:
     places = sorted(suspects(line))
     if not places:
         return []
-    spans = _in_leaves(line, places) if _is_record(line) else seen(line)
+    spans = _in_leaves(line, places) if is_record(line) else seen(line)
     return [Secret(*span[:3]) for span in spans]
 
 
@@ -135,7 +141,7 @@ def without(raw: bytes, secrets: list[Secret]) -> bytes:
     return b"".join([*parts, raw[place:]])
 
 
-def _is_record(line: bytes) -> bool:
+def is_record(line: bytes) -> bool:
     """Whether a line is an object of JSON; a torn one is text, of which the last string has no end."""
     try:
         return isinstance(json.loads(line.decode("utf-8-sig", "replace")), dict)
