@@ -65,6 +65,16 @@ def test_a_value_that_everybody_uses_goes_only_where_a_rule_finds_it() -> None:
     assert redactor.redact(text) is text
 
 
+def test_an_id_that_is_spared_stays() -> None:
+    """A lineage names sessions by their ids, even where a rule takes one for a token."""
+    session = "3f2504e0-4f89-11d3-9a0c-0305e82c3301"
+    redactor = Redactor()
+    redactor.spare([session])
+    redactor.learn(f"API_TOKEN={session}")
+    assert redactor.redact(f"1. a · {session}") == f"1. a · {session}"
+    assert session not in Redactor([f"API_TOKEN={session}"]).redact(f"1. a · {session}")
+
+
 def test_nothing_learned_changes_nothing() -> None:
     """The rules alone then decide."""
     text = "nothing to see"

@@ -15,6 +15,7 @@ from resume_hooks.redaction.assignments import field
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.redaction.spans import Span, merged
 from resume_hooks.redaction.texts import Secret, placeholder, seen, suspects, until_clean
+from resume_hooks.redaction.unescape import unescaped
 
 _TOKEN = late(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)(?:"(\s*:)?|\\?\Z)|[{}\[\]]', re.DOTALL)
 """A string, a key with its colon, or a bracket. A string without an end goes to the end of the line: a search that
@@ -162,8 +163,16 @@ def _in_leaf(line: bytes, leaf: Leaf) -> list[Span]:
     raw = line[leaf.start : leaf.end]
     spans = seen(raw, in_json=True)
     if leaf.path and not spans:
-        spans = field(leaf.path[-1], raw)
+        spans = _in_field(leaf.path[-1], raw)
     return [Span(span.kind, span.start + leaf.start, span.end + leaf.start, span.rank) for span in spans]
+
+
+def _in_field(key: bytes, raw: bytes) -> list[Span]:
+    """What the string of JSON ``raw`` is by its key alone: with escapes all of it, or nothing."""
+    plain = unescaped(raw)
+    if plain is None:
+        return field(key, raw)
+    return [Span(span.kind, 0, len(raw), span.rank) for span in field(key, plain)]
 
 
 def redact_bytes(raw: bytes) -> tuple[bytes, list[Secret]]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
-from urllib.parse import quote_from_bytes
 
 from resume_hooks.redaction.false_positives import is_common, is_made_by_chance
 from resume_hooks.redaction.json_lines import find_in_line, is_kept, is_record, strings_with_paths, without
@@ -36,6 +35,8 @@ _FOLDS = b" \t\r\n\\\"'`"
 
 _BETWEEN = rb"[\s\\\"'`]*"
 
+_DIGIT = late(rb"\d")
+_NAMED = late(rb"[\w.-]{1,60}=([^=\s]{8,4000})")
 _ELLIPSIS = late(rb"\s{0,4}(?:\xe2\x80\xa6|\.\.\.|\[cut)\s{0,4}")
 _MOST_ELLIPSES = 1_000
 """Ellipses of one text beside which parts of values are looked for."""
@@ -77,9 +78,14 @@ class Redactor:
         self._anywhere: dict[bytes, _Value] = {}
         self._as_words: dict[bytes, _Value] = {}
         self._near_telling_words: dict[bytes, _Value] = {}
+        self._spared: set[bytes] = set()
         self._parts: tuple[bytes, ...] | None = None
         for text in texts:
             self.learn(text)
+
+    def spare(self, names: Iterable[str]) -> None:
+        """Never remember these, whatever a rule takes them for: the ids of sessions, by which they are found."""
+        self._spared.update(name.encode("utf-8", "surrogatepass") for name in names)
 
     def learn(self, text: str) -> None:
         """Remember each secret that the rules find in a raw text."""
@@ -110,17 +116,19 @@ class Redactor:
 
     def _remember(self, kind: str, found: bytes) -> None:
         value = _unescaped_wholly(found)
-        for part in (value, *_long_lines(value)):
+        for part in (value, *_long_lines(value), *_telling_parts(value)):
             self._remember_value(kind, part)
 
     def _remember_value(self, kind: str, value: bytes) -> None:
         squeezed = value.translate(None, _FOLDS)
-        if len(squeezed) < SHORTEST or is_common(squeezed):
+        if len(squeezed) < SHORTEST or is_common(squeezed) or squeezed in self._spared:
             return
         self._parts = None
         if squeezed.isdigit() or (len(squeezed) < _ALONE and is_made_by_chance(squeezed)):
             self._as_words.setdefault(squeezed, _Value(kind, squeezed, _whole_word(value)))
         elif is_made_by_chance(squeezed):
+            from urllib.parse import quote_from_bytes  # 3 ms, and few texts hold a secret
+
             for form in {squeezed, quote_from_bytes(squeezed, safe="").encode()}:
                 self._anywhere.setdefault(form, _Value(kind, form, _folded(form)))
         else:
@@ -232,6 +240,16 @@ def _long_lines(value: bytes) -> list[bytes]:
     if len(lines) < 2:
         return []
     return [line for line in lines if len(line) >= _LINE and not line.startswith(b"-----")]
+
+
+def _telling_parts(value: bytes) -> list[bytes]:
+    """What is secret of a value that was found with more: a cookie with its name, the address of a hook."""
+    if named := _NAMED.fullmatch(value):
+        return [named[1]]
+    if not value.startswith((b"http://", b"https://")):
+        return []
+    segments = value.split(b"/")[3:]
+    return [part for part in segments if len(part) >= _ALONE and _DIGIT.search(part) and is_made_by_chance(part)]
 
 
 def _folded(value: bytes) -> re.Pattern[bytes]:
