@@ -50,7 +50,6 @@ CONSTRAINTS = Section(
     "constraints", "standing demands of the user", _BINDING, 0.12, 3_600, 320, 8_000, is_knowledge=True
 )
 ANSWERS = Section("answers", "what the user chose when asked", _BINDING, 0.08, 2_400, 400, 5_000, is_knowledge=True)
-PLAN = Section("plan", "plan that the user approved", _BINDING, 0.08, 2_000, 200, 2_000, is_current=True)
 CHANGED = Section("changed", "files changed", _LIST, 0.25, 6_000, 160, 9_000, is_knowledge=True)
 COMMANDS = Section("commands", "commands to run again", _LIST, 0.2, 6_000, 600, 9_000, is_knowledge=True)
 ERRORS = Section("errors", "failures that still stand", _LIST, 0.06, 1_600, 420, 2_500, is_current=True)
@@ -63,7 +62,7 @@ OTHERS = Section("others", "other commands that worked", _SPARE, 0.2, 5_000, 600
 READ = Section("read", "files read, not changed", _SPARE, 0.1, 1_600, 160, 2_000, is_knowledge=True)
 
 SECTIONS = (
-    NOW, TODOS, QUESTIONS, CONSTRAINTS, ANSWERS, PLAN,
+    NOW, TODOS, QUESTIONS, CONSTRAINTS, ANSWERS,
     CHANGED, COMMANDS, ERRORS, FAILURES, REFUSALS, ARTEFACTS, OTHERS, READ,
 )  # fmt: skip
 """Every section, in the order in which an opening shows them."""

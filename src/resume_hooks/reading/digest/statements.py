@@ -1,4 +1,4 @@
-"""Entries made of what was said: the user's demands and choices, the plan, refusals, and what is open.
+"""Entries made of what was said: the user's demands and choices, refusals, and what is open.
 
 Demands are recognized by their words, precision before recall: a model takes what is listed for a fact, and the talk
 holds the rest. A question, a joke, a doubt, a heading, a line of code or of a log is not a demand, whatever its words.
@@ -76,8 +76,6 @@ _MACHINE = late(
 )
 """A line of code or of a log, half a sentence as a paste has it, a quote of somebody else's."""
 
-PLAN = 20_000  # characters of a plan that are looked at
-
 
 PROSE = 60_000
 """Characters of what the user said that are searched for demands, the latest first."""
@@ -85,7 +83,6 @@ PROSE = 60_000
 ANSWER = 400  # characters of a question and what the user chose
 BRIEF = 8  # words below which a demand is told with the sentence before it, which says what it is about
 NAMED = 120  # characters of what a refused call was about
-_STEP = late(r"#{1,3} |\d+[.)] |[-*] \[")
 
 _PREFERS = late(r"\bprefer(?:s|red|ence)?\b|\b(?:cap|limit|budget|deadline)\b.*\d|\bwithout\s+(?:my\s+)?explicit\b")
 """What binds without the words of a demand."""
@@ -172,15 +169,6 @@ def _both_ends(text: str) -> str:
     if len(text) <= TYPED:
         return redacted(text)
     return f"{redacted(text[:TYPED])[: TYPED // 2]}\n{redacted(text[-TYPED:])[-TYPED // 2 :]}"
-
-
-def plan(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """The latest plan that was approved: its title and its steps."""
-    for said in facts.plans[-1:]:
-        text = redacted(said.text[:PLAN])
-        yield entry(next(prose.sentences(text), ""), said.place, "approved")
-        rows = (row.strip() for row in text.split("\n"))
-        yield from (entry(row.lstrip("#*- "), said.place) for row in rows if _STEP.match(row))
 
 
 def todos(facts: LineageFacts) -> Iterator[DigestEntry]:

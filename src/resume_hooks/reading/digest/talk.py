@@ -33,7 +33,7 @@ FENCE_LINES = (8, 4)  # lines of a block of code that are shown of its two ends
 TABLE_LINES = (8, 2)  # the same of a table
 _TABLE_ROW = late(r"\s*\|.*\|\s*")
 _PASTED = late(re.escape(prose.PASTE_BEGINS) + r"\n(.*?)\n" + re.escape(prose.PASTE_ENDS), re.DOTALL)
-_BLANK_LINES = late(r"\n[ \t]*(?=\n)")
+_DIRECTIVE = late(r"\s*::[a-z][a-z-]*\{.*\}\s*")  # what Codex tells its own screen
 _SENTENCE = late(r"(?<=[.!?])\s+(?=[A-Z`*(\"'])")
 LIKE = 160  # characters at the beginning of two messages that are alike where one repeats the other
 
@@ -175,7 +175,8 @@ def shown(text: str, most: int) -> str:
     cleaned = _FENCED.sub(_fence, cleaned) if "```" in cleaned or "~~~" in cleaned else cleaned
     if "|" in cleaned:
         cleaned = "\n".join(_with_short_tables(cleaned.split("\n")))
-    cleaned = "\n".join(row.rstrip() for row in cleaned.split("\n") if row.strip())
+    rows = [row.rstrip() for row in cleaned.split("\n") if row.strip() and _DIRECTIVE.fullmatch(row) is None]
+    cleaned = "\n".join(rows)
     return cleaned if len(cleaned) <= most else shortened(cleaned, most)
 
 

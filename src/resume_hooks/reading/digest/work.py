@@ -107,7 +107,12 @@ def working_commands(commands: Sequence[ShellCommand], folder: str) -> CommandLi
         (first if listed[command.program] <= ALIKE else rest).append((command, note))
     checks: list[DigestEntry] = []
     others: list[DigestEntry] = []
+    known: set[tuple[str, ...]] = set()
     for command, note in (*first, *rest):
+        parts = {part.words for part in command.parts if shell.program_of((part,))}
+        if parts <= known:
+            continue  # put together of what is listed
+        known |= parts
         typed = command.run.command
         shown = redacted(typed) if "\n" in typed else typed  # an escape before a secret hides it
         row = entry(shell.at_home(shown, folder), command.run.place, note, LONGEST)
@@ -117,8 +122,18 @@ def working_commands(commands: Sequence[ShellCommand], folder: str) -> CommandLi
 
 def _is_check(command: ShellCommand) -> bool:
     """Whether a command checks, builds, starts or publishes something, by the words that a shell would run."""
-    return any(_CHECKS.search(" ".join(part.words[:CHECK_WORDS])) is not None for part in command.parts)
+    for part in command.parts:
+        program = shell.program_of((part,))
+        if not program or program.startswith(_FORGE):
+            continue
+        names = [word.rpartition("/")[2] for word in part.words[:CHECK_WORDS]]
+        if any(_CHECKS.search(name) for name in names):
+            return True
+    return False
 
+
+_FORGE = ("gh ", "glab ", "curl", "wget")
+"""Programs that ask a server what ran there."""
 
 CHECK_WORDS = 4  # words at the beginning of a simple command that say what it does
 _CHECKS = late(
