@@ -104,7 +104,11 @@ WORDINGS: Mapping[str, Wording] = {
     ),
     "goal": Wording(
         ("The goal is to get the {s} to {v}.", "I want the {s} to reach {v}.", "We need to bring the {s} to {v}."),
-        ("Actually, the goal for the {s} is {v}.", "From now on the goal for the {s} is {v}.", "Make it {v} for the {s}."),
+        (
+            "Actually, the goal for the {s} is {v}.",
+            "From now on the goal for the {s} is {v}.",
+            "Make it {v} for the {s}.",
+        ),
         """duration of the nightly export: 12 minutes, 8 minutes, 5 minutes
            share of flaky tests: 1 percent, 2 percent
            first paint of the dashboard: 900 ms, 700 ms
@@ -128,8 +132,11 @@ WORDINGS: Mapping[str, Wording] = {
     ),
     "preference": Wording(
         ("I prefer {v} for the {s}.", "For the {s} I like {v} better.", "My preference for the {s}: {v}."),
-        ("I changed my mind: I prefer {v} for the {s}.", "Actually, I prefer {v} for the {s}.",
-         "For the {s} use {v} instead."),
+        (
+            "I changed my mind: I prefer {v} for the {s}.",
+            "Actually, I prefer {v} for the {s}.",
+            "For the {s} use {v} instead.",
+        ),
         """commit messages: imperative mood, past tense, plain nouns
            configuration files: TOML, YAML
            variable names of the SDK: snake_case, camelCase
@@ -153,8 +160,11 @@ WORDINGS: Mapping[str, Wording] = {
     ),
     "safety rule": Wording(
         ("Never run the {s} outside {v}.", "Do not use the {s} on anything but {v}.", "Always limit the {s} to {v}."),
-        ("From now on limit the {s} to {v}.", "Actually, never run the {s} outside {v}.",
-         "Always limit the {s} to {v}."),
+        (
+            "From now on limit the {s} to {v}.",
+            "Actually, never run the {s} outside {v}.",
+            "Always limit the {s} to {v}.",
+        ),
         """purge job: the host scratch-19, the host scratch-23, the host scratch-31
            restore script: the database copy_b, the database copy_d
            key rotation: Tuesdays, Thursdays
@@ -178,10 +188,34 @@ WORDINGS: Mapping[str, Wording] = {
     ),
 }
 
+KNOWN_CHANGES = (
+    "Forget what I said about the {s}, it is {v}.",
+    "Let's change the {s} to {v}.",
+    "I was wrong about the {s}: {v} it is.",
+    "{v} is what we agreed on for the {s} today.",
+    "We moved the {s} to {v} this morning.",
+    "New rule for the {s}: {v}.",
+)
+"""How a new value may be told of any kind."""
 
-def planted_facts(dice: random.Random) -> list[Fact]:
-    """All facts, each kind's in the order of its rows."""
-    return [fact for kind, wording in WORDINGS.items() for fact in _facts(kind, wording, dice)]
+UNSEEN_CHANGES = (
+    "Bump the {s} to {v}, please.",
+    "The {s}: {v} now, not what I told you earlier.",
+    "Marketing insists on {v} for the {s}.",
+    "As of today the {s} is {v}.",
+    "The {s} got {v} as its new value.",
+    "You can set {v} for the {s} after all.",
+)
+"""The same in words that the rules of what is superseded were not made on."""
+
+
+def planted_facts(dice: random.Random, *, in_unseen_words: bool = False) -> list[Fact]:
+    """All facts, each kind's in the order of its rows; new values ``in_unseen_words``: in no others."""
+    found: list[Fact] = []
+    for kind, wording in WORDINGS.items():
+        changed = UNSEEN_CHANGES if in_unseen_words else (*wording.changed, *KNOWN_CHANGES)
+        found += _facts(kind, wording._replace(changed=changed), dice)
+    return found
 
 
 def _facts(kind: str, wording: Wording, dice: random.Random) -> Iterator[Fact]:

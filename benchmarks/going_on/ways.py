@@ -106,7 +106,7 @@ def referring(left: Left) -> Left:
 
 
 def whole_session(path: Path) -> Iterator[Went]:
-    """Each way on from the copy ``path`` of a session, what needs a text of a model's left empty where there is none."""
+    """Each way on from the copy ``path`` of a session; empty where it takes a model's text, and there is none."""
     here = sent(path, None, path)
     base = _base(path)
     records_of_it = _parsed(path)
