@@ -15,7 +15,7 @@ import pytest
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.fresh_child import Contents
+from resume_hooks.derive.fresh_child import OPENING_LINE, Contents
 from resume_hooks.hooks.handoff import offer_clear
 from resume_hooks.hooks.pending_handoff import MOST
 from resume_hooks.reading.digest.build import digest_of
@@ -70,7 +70,7 @@ def test_a_handoff_waits_and_clear_opens_with_it(
     assert (note["pid"], note["parent_id"], note["child_size"]) == (PID, SESSION, child.stat().st_size)
     run_hook("session", {"hook_event_name": "SessionEnd", "session_id": SESSION, "reason": "clear"}, environ=client)
     context = cleared(run_hook, child)["hookSpecificOutput"]["additionalContext"]
-    opening = json.loads(child.read_bytes().split(b"\n")[1])["message"]["content"]
+    opening = json.loads(child.read_bytes().split(b"\n")[OPENING_LINE])["message"]["content"]
     assert context.endswith(opening.replace(child.stem, NEXT))
     assert context.endswith("fix the tests")
 
@@ -102,7 +102,7 @@ def test_a_large_one_is_cut_to_fit(
     assert offer_clear(receipt)
     (note,) = notes_of(config_home)
     assert len(note["opening"]) <= MOST
-    assert f"all of it: resume-hooks read {receipt.session_id[:8]}:1)" in note["opening"]
+    assert f"all of it: resume-hooks read {receipt.session_id[:8]}:{OPENING_LINE})" in note["opening"]
     said = cleared(run_hook, Path(receipt.file))
     assert len(said["systemMessage"]) + len(said["hookSpecificOutput"]["additionalContext"]) < 4_000
     assert "a very long step" in said["hookSpecificOutput"]["additionalContext"]
@@ -129,7 +129,7 @@ def test_where_it_can_t_be_kept_nothing_waits(
 def test_a_long_digest_gives_way_by_section(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is injected keeps every section of the child's opening, with fewer entries: none falls off the end."""
     talk = [
-        user(f"Never touch file {n} of the {'long ' * 20}list.", uuid=f"u{n}", parent=None, ts=n) for n in range(60)
+        user(f"Never touch file {n} of the {'long ' * 6}list.", uuid=f"u{n}", parent=None, ts=n) for n in range(60)
     ] + [
         assistant(f"I'll use plan {n} instead of {'the other ' * 20}one.", uuid=f"a{n}", parent=f"u{n}", ts=n + 60)
         for n in range(60)
@@ -143,7 +143,7 @@ def test_a_long_digest_gives_way_by_section(config_home: ConfigHome, monkeypatch
     assert offer_clear(receipt)
     (note,) = notes_of(config_home)
     assert len(note["opening"]) <= MOST
-    for head in ("constraints, in the user's words", "decided", "the assistant's last words"):
+    for head in ("standing demands of the user", "last request, USER", "last answer, ASSISTANT"):
         assert head in plan.opening
         assert head in note["opening"]
 

@@ -107,7 +107,7 @@ def test_a_command_in_the_background_has_no_end_until_it_is_told(config_home: Co
     talk = Talk().prompt("go").runs("npm run dev", started).runs("npm run build")
     digest = talk.digest(config_home)
     assert notes(digest, "commands") == {"npm run build": ""}
-    assert texts(digest, "now") == ["a command was still running in the background: npm run dev"]
+    assert "a command was still running in the background: npm run dev" in texts(digest, "now")
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_the_end_of_a_command_in_the_background(
     digest = talk.prompt(f"{told}\n</task-notification>").digest(config_home)
     assert notes(digest, "commands") == ({} if note is None else {"make": note})
     assert requests(digest) == ["go"]
-    assert texts(digest, "now") == []
+    assert not any("background" in text for text in texts(digest, "now"))
 
 
 def test_what_replaced_a_command_that_never_worked(config_home: ConfigHome) -> None:

@@ -15,6 +15,9 @@ ANSWERED = (
 )
 
 
+FOUND = "The parser reads tabs as eight spaces, so every line behind one is told wrongly."
+
+
 def queue(operation: str, content: str | None = None) -> dict[str, Any]:
     """A record of the client's queue."""
     return {"type": "queue-operation", "operation": operation, **({} if content is None else {"content": content})}
@@ -125,9 +128,9 @@ def test_abandoned_branches_are_not_what_was_said(config_home: ConfigHome) -> No
     talk = Talk().prompt("go").says("ok")
     leaf = talk.leaf
     talk.prompt("never use tabs").says("We decided on tabs instead of spaces.").runs("make").back_to(leaf)
-    digest = talk.prompt("use spaces").says("Done it with spaces, as you said.").digest(config_home)
-    assert requests(digest) == ["go", "use spaces"]
-    assert texts(digest, "constraints") == ["use spaces"]
+    digest = talk.prompt("always use spaces").says("Done it with spaces, as you said.").digest(config_home)
+    assert requests(digest) == ["go", "always use spaces"]
+    assert texts(digest, "constraints") == ["always use spaces"]
     assert not any("tabs" in message.text for message in digest.talk)
     assert texts(digest, "commands") == ["make"]
 
@@ -163,12 +166,11 @@ def test_what_was_said_before_a_compaction_counts(config_home: ConfigHome) -> No
     assert messages(digest, Kind.SUMMARY) == ["We did things."]
 
 
-def test_what_the_user_said_on_refusing_is_a_constraint(config_home: ConfigHome) -> None:
-    """Whole, whatever its words; and the refusal is told with it."""
+def test_what_the_user_said_on_refusing_is_told_with_the_refusal(config_home: ConfigHome) -> None:
+    """Whole, whatever its words; and it was said like any prompt."""
     said = f"{REJECTED} To tell you how to proceed, the user said:\nbranch first"
     talk = Talk().prompt("go").fails("make x").edits("/a.py", answer=said, error=True)
     digest = talk.digest(config_home)
-    assert texts(digest, "constraints") == ["branch first"]
     assert requests(digest) == ["go", "branch first"]
     assert texts(digest, "refusals") == ["refused by the user: Edit /a.py: branch first"]
 
@@ -232,21 +234,24 @@ def test_tasks(config_home: ConfigHome) -> None:
 
 
 def test_the_plan_that_was_approved(config_home: ConfigHome) -> None:
-    """Its title and its steps; one that was refused is none."""
+    """Its title is told of where the session stands, all of it where it was said; one that was refused is none."""
     plan = "# Move it\n\nSome words.\n\n## Steps\n1. Cut it\n2. Paste it\n"
     talk = Talk().prompt("go").calls("ExitPlanMode", {"plan": "# Burn it"}, f"{REJECTED}", error=True)
     talk.calls("ExitPlanMode", {"plan": plan}, "User has approved your plan. You can now start coding.")
     digest = talk.digest(config_home)
-    assert texts(digest, "plan") == ["Move it", "Steps", "1. Cut it", "2. Paste it"]
+    assert "the user approved a plan: Move it" in texts(digest, "now")
+    assert messages(digest, Kind.CLOSING) == ["# Move it\nSome words.\n## Steps\n1. Cut it\n2. Paste it"]
     assert texts(digest, "refusals") == ["refused by the user: ExitPlanMode # Burn it"]
 
 
 def test_what_ends_a_turn_is_told_whole(config_home: ConfigHome) -> None:
-    """What was said between two calls comes without the sentences that only say what is looked at next."""
-    talk = Talk().prompt("go").says("We'll use tabs instead of spaces. Let me check the default first.")
-    talk.says("Let me look at it.").says("Done.\nThe parser keeps blank lines.\nShould we keep it instead?")
+    """Of what was said between two calls, what says more than what is looked at next, or that something is done."""
+    talk = Talk().prompt("go").says(f"{FOUND} Let me check the default first.")
+    talk.says("Let me look at it.").says("All tests pass.").says(
+        "Done.\nThe parser keeps blank lines.\nShould we keep it instead?"
+    )
     digest = talk.prompt("thanks").digest(config_home)
-    assert messages(digest, Kind.NARRATION) == ["We'll use tabs instead of spaces."]
+    assert messages(digest, Kind.NARRATION) == [FOUND]
     assert messages(digest, Kind.CLOSING) == ["Done.\nThe parser keeps blank lines.\nShould we keep it instead?"]
 
 
