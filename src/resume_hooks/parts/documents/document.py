@@ -21,7 +21,7 @@ from resume_hooks.derive.fresh_child import FilesBeside, RolloverPlan, digest_re
 from resume_hooks.errors import UsageError, WriteFailed
 from resume_hooks.parts.documents.places import ENDING
 from resume_hooks.paths import Where, project_folders
-from resume_hooks.reading.digest.opening import BULLET, full
+from resume_hooks.reading.digest.opening import BULLET, INDENT, full
 from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.opening_layout import next_step_of
 from resume_hooks.sessions.record_references import SHORT
@@ -201,17 +201,31 @@ def _text(decided: RolloverPlan, receipt: Receipt) -> Iterator[str]:
 
 
 def _digest(whole: str) -> Iterator[str]:
-    """A full digest in sections of Markdown; its first lines say what it is of."""
-    blocks: list[list[str]] = []
+    """A full digest in sections of Markdown: lists as lists, what was said as it is, in blocks that it can't end."""
+    for head, rows in _parts(whole):
+        is_list = head.endswith(":")
+        yield f"## {markdown_line(head[:1].upper() + head[1:-1])}" if is_list else _unstructured(head)
+        if rows and is_list:
+            yield "\n".join(f"- {_unstructured(row.removeprefix(BULLET))}" for row in rows)
+        elif rows:
+            yield _fenced("\n".join(row.removeprefix(INDENT) for row in rows))
+
+
+def _parts(whole: str) -> list[tuple[str, list[str]]]:
+    """The heads in a digest, each with the rows below it, which are indented."""
+    parts: list[tuple[str, list[str]]] = []
     for row in whole.split("\n"):
-        text = markdown_line(row.removeprefix(BULLET))
-        if _BLOCK.match(text):  # what begins a heading, a list, a quotation, a rule or a fence
-            text = f"\\{text}"
-        if row.startswith(BULLET):
-            blocks[-1].append(f"- {text}")
+        if parts and row.startswith(INDENT):
+            parts[-1][1].append(row)
         else:
-            blocks.append([f"## {text[:1].upper()}{text[1:-1]}\n" if row.endswith(":") else text])
-    yield from ("\n".join(block) for block in blocks)
+            parts.append((row, []))
+    return parts
+
+
+def _unstructured(row: str) -> str:
+    """A row as one line of Markdown that begins no heading, list, quotation, rule or fence."""
+    text = markdown_line(row)
+    return f"\\{text}" if _BLOCK.match(text) else text
 
 
 def _fenced(text: str) -> str:
