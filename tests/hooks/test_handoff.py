@@ -16,9 +16,11 @@ from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.fresh_child import OPENING_LINE, Contents
+from resume_hooks.hooks import handoff
 from resume_hooks.hooks.handoff import offer_clear
-from resume_hooks.hooks.pending_handoff import MOST
+from resume_hooks.hooks.start_parts import MOST_ALONE
 from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.sections import CONSTRAINTS
 from resume_hooks.sessions import locate
 from tests.builders import SESSION, ConfigHome, assistant, conversation, session_id, user, write_session
 from tests.hooks.conftest import Run
@@ -26,6 +28,7 @@ from tests.needs import REPO
 
 PID = os.getpid()
 NEXT = session_id(9)
+LITTLE = 3_800  # characters of an opening that waits, where a test wants it to be cut
 
 
 def notes_of(home: ConfigHome) -> list[dict[str, Any]]:
@@ -96,16 +99,17 @@ def test_asked_for_four_times_at_once_it_is_one_child(config_home: ConfigHome, p
 def test_a_large_one_is_cut_to_fit(
     config_home: ConfigHome, parent: str, run_hook: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Less than 4,000 characters in all; what was cut is named, and one ``read`` away."""
+    """What was cut is named, and one ``read`` away; a hook that is alone gives little of it, its end as well."""
     monkeypatch.setenv("CLAUDE_PID", str(PID))
+    monkeypatch.setattr(handoff, "MOST", LITTLE)
     receipt = made(config_home, parent, "a very long step\n" * 1_000)
     assert offer_clear(receipt)
     (note,) = notes_of(config_home)
-    assert len(note["opening"]) <= MOST
+    assert len(note["opening"]) <= LITTLE
     assert f"all of it: resume-hooks read {receipt.session_id[:8]}:{OPENING_LINE})" in note["opening"]
     said = cleared(run_hook, Path(receipt.file))
-    assert len(said["systemMessage"]) + len(said["hookSpecificOutput"]["additionalContext"]) < 4_000
-    assert "a very long step" in said["hookSpecificOutput"]["additionalContext"]
+    context = said["hookSpecificOutput"]["additionalContext"]
+    assert (len(context) <= MOST_ALONE, context.endswith(note["opening"][-500:])) == (True, True)
 
 
 def test_where_it_can_t_be_kept_nothing_waits(
@@ -138,12 +142,13 @@ def test_a_long_digest_gives_way_by_section(config_home: ConfigHome, monkeypatch
     contents = Contents(digest_of(parent, config_home.where))
     plan = agents.fresh(parent, config_home.where, kind="handoff", next_step="go on " * 200, contents=contents)
     receipt = write(plan, config_home.where)
-    assert len(plan.opening) > MOST
+    assert len(plan.opening) > LITTLE
     monkeypatch.setenv("CLAUDE_PID", str(PID))
+    monkeypatch.setattr(handoff, "MOST", LITTLE)
     assert offer_clear(receipt)
     (note,) = notes_of(config_home)
-    assert len(note["opening"]) <= MOST
-    for head in ("standing demands of the user", "last request, USER", "last answer, ASSISTANT"):
+    assert len(note["opening"]) <= LITTLE
+    for head in (f"\n{CONSTRAINTS.heading}", "\nlast request, USER", "\nlast answer, ASSISTANT"):
         assert head in plan.opening
         assert head in note["opening"]
 

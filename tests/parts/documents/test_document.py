@@ -104,9 +104,9 @@ def test_the_sections_of_the_document(config_home: ConfigHome) -> None:
     for part in (
         "- write docs (pending, :4)\n- and tests (:7)\n",
         "- git: on main, 2 changed\n",
-        "\n\nlast request, USER :1\n\n```\nfix the parser:\n- all of it\n```\n",
-        "\n\nlast answer, ASSISTANT :2\n\n````\n# Done\n```\ncode\n```\n````\n",
-        "## Talk, oldest first\n\nUSER :0\n\n```\nbegin\n```\n",
+        "\n\n**last request, USER :1**\n\n> fix the parser:\\\n> \\- all of it\n",
+        "\n\n**last answer, ASSISTANT :2**\n\n> \\# Done\\\n> \\```\\\n> code\\\n> \\```\n",
+        "## Talk, oldest first\n\n\n**USER :0**\n\n> begin\n",
         "- cat <<'EOF' | sh (:3)\n",
         "```\ngoal: all\n```",
         "```\nwhat I changed\n```",

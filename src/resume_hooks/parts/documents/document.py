@@ -201,31 +201,24 @@ def _text(decided: RolloverPlan, receipt: Receipt) -> Iterator[str]:
 
 
 def _digest(whole: str) -> Iterator[str]:
-    """A full digest in sections of Markdown: lists as lists, what was said as it is, in blocks that it can't end."""
-    for head, rows in _parts(whole):
-        is_list = head.endswith(":")
-        yield f"## {markdown_line(head[:1].upper() + head[1:-1])}" if is_list else _unstructured(head)
-        if rows and is_list:
-            yield "\n".join(f"- {_unstructured(row.removeprefix(BULLET))}" for row in rows)
-        elif rows:
-            yield _fenced("\n".join(row.removeprefix(INDENT) for row in rows))
-
-
-def _parts(whole: str) -> list[tuple[str, list[str]]]:
-    """The heads in a digest, each with the rows below it, which are indented."""
-    parts: list[tuple[str, list[str]]] = []
+    """A full digest in sections of Markdown: lists, and messages as block quotes; its first lines say what it is of."""
+    blocks: list[list[str]] = []
     for row in whole.split("\n"):
-        if parts and row.startswith(INDENT):
-            parts[-1][1].append(row)
+        if row.startswith(BULLET) and blocks and blocks[-1][0].startswith("## "):
+            blocks[-1].append(f"- {_inert(row.removeprefix(BULLET))}")
+        elif row.startswith(INDENT) and blocks:
+            blocks[-1].append(f"> {_inert(row.removeprefix(INDENT))}\\")
+        elif row.endswith(":"):
+            blocks.append([f"## {_inert(row[:1].upper() + row[1:-1])}\n"])
         else:
-            parts.append((row, []))
-    return parts
+            blocks.append([f"**{_inert(row)}**\n" if blocks else _inert(row)])
+    yield from ("\n".join(block).removesuffix("\\") for block in blocks)
 
 
-def _unstructured(row: str) -> str:
-    """A row as one line of Markdown that begins no heading, list, quotation, rule or fence."""
-    text = markdown_line(row)
-    return f"\\{text}" if _BLOCK.match(text) else text
+def _inert(text: str) -> str:
+    """Foreign text on one line of Markdown that begins no heading, list, quotation, rule or fence."""
+    line = markdown_line(text)
+    return f"\\{line}" if _BLOCK.match(line) else line
 
 
 def _fenced(text: str) -> str:

@@ -48,19 +48,13 @@ _KEY = b"PRIVATE KEY"
 """What stands in the first line of a secret of many lines: it goes before anything is cut into lines or sentences."""
 
 
-def _sections_of(
-    facts: LineageFacts, folder: str, git: RepositoryState, before: Digest | None, session_id: str
+def _joined(
+    own: Mapping[str, tuple[DigestEntry, ...]], before: Digest | None, facts: LineageFacts, paths: work.Paths
 ) -> tuple[Mapping[str, tuple[DigestEntry, ...]], Mapping[str, int]]:
-    """The sections, and how many entries of each ``before`` had no room for.
-
-    Paths are told from ``folder``; ``before`` is what was known at the beginning, ``session_id`` the latest session.
-    """
-    runs = work.commands_of(facts)
-    paths = work.Paths(folder, git)
-    own = _own(facts, runs, paths, git, session_id)
+    """The sections of a session behind those of ``before``, and how many entries of each that had no room for."""
     if before is None:
         return own, {}
-    failed = frozenset(shell.at_home(run.run.command, folder) for run in runs if not run.worked)
+    failed = frozenset(shell.at_home(run.command, paths.folder) for run in facts.runs if run.failed)
     merged = dict(own)
     for section in SECTIONS:
         if section.is_current and (own[section.name] or section.name != "todos" or facts.open_list.used):
@@ -91,12 +85,15 @@ def _binding(entries: Sequence[DigestEntry]) -> tuple[DigestEntry, ...]:
 
 
 def _own(
-    facts: LineageFacts, runs: Sequence[work.ShellCommand], paths: work.Paths, git: RepositoryState, session_id: str
+    facts: LineageFacts, folder: str, git: RepositoryState, session_id: str, branch: str
 ) -> dict[str, tuple[DigestEntry, ...]]:
+    """The sections of what was read; paths are told from ``folder``, ``session_id`` is the latest session."""
+    runs = work.commands_of(facts)
+    paths = work.Paths(folder, git)
     found = work.touched_files(facts.changes, runs, paths)
     commands = work.working_commands(runs, paths.folder)
     makers: Mapping[str, Iterable[DigestEntry]] = {
-        "now": now(facts, paths, git, session_id),
+        "now": now(facts, paths, git, session_id, branch),
         "todos": statements.todos(facts),
         "questions": statements.questions(facts),
         "constraints": statements.constraints(facts),
@@ -176,7 +173,8 @@ def digest_of(session: SessionFile, where: Where, *, reach: int | None = None, s
         said = talk.talk_of(facts)
         git = git_query.answer()
         facts.changes += changes
-        merged, omitted = _sections_of(facts, folder, git, before, files[-1].session_id)
+        own = _own(facts, folder, git, files[-1].session_id, ends.branch)
+        merged, omitted = _joined(own, before, facts, work.Paths(folder, git))
         sections, omitted = _stored_sections(merged, omitted)
         unread += unread_agents + (before.unread if before else 0)
         if before is not None:
