@@ -15,11 +15,12 @@ import pytest
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.fresh_child import Contents
+from resume_hooks.derive.fresh_child import OPENING_LINE, Contents
 from resume_hooks.hooks import handoff
 from resume_hooks.hooks.handoff import offer_clear
 from resume_hooks.hooks.start_parts import MOST_ALONE
 from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.sections import CONSTRAINTS
 from resume_hooks.sessions import locate
 from tests.builders import SESSION, ConfigHome, assistant, conversation, session_id, user, write_session
 from tests.hooks.conftest import Run
@@ -72,7 +73,7 @@ def test_a_handoff_waits_and_clear_opens_with_it(
     assert (note["pid"], note["parent_id"], note["child_size"]) == (PID, SESSION, child.stat().st_size)
     run_hook("session", {"hook_event_name": "SessionEnd", "session_id": SESSION, "reason": "clear"}, environ=client)
     context = cleared(run_hook, child)["hookSpecificOutput"]["additionalContext"]
-    opening = json.loads(child.read_bytes().split(b"\n")[1])["message"]["content"]
+    opening = json.loads(child.read_bytes().split(b"\n")[OPENING_LINE])["message"]["content"]
     assert context.endswith(opening.replace(child.stem, NEXT))
     assert context.endswith("fix the tests")
 
@@ -105,7 +106,7 @@ def test_a_large_one_is_cut_to_fit(
     assert offer_clear(receipt)
     (note,) = notes_of(config_home)
     assert len(note["opening"]) <= LITTLE
-    assert f"all of it: resume-hooks read {receipt.session_id[:8]}:1)" in note["opening"]
+    assert f"all of it: resume-hooks read {receipt.session_id[:8]}:{OPENING_LINE})" in note["opening"]
     said = cleared(run_hook, Path(receipt.file))
     context = said["hookSpecificOutput"]["additionalContext"]
     assert (len(context) <= MOST_ALONE, context.endswith(note["opening"][-500:])) == (True, True)
@@ -132,7 +133,7 @@ def test_where_it_can_t_be_kept_nothing_waits(
 def test_a_long_digest_gives_way_by_section(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is injected keeps every section of the child's opening, with fewer entries: none falls off the end."""
     talk = [
-        user(f"Never touch file {n} of the {'long ' * 20}list.", uuid=f"u{n}", parent=None, ts=n) for n in range(60)
+        user(f"Never touch file {n} of the {'long ' * 6}list.", uuid=f"u{n}", parent=None, ts=n) for n in range(60)
     ] + [
         assistant(f"I'll use plan {n} instead of {'the other ' * 20}one.", uuid=f"a{n}", parent=f"u{n}", ts=n + 60)
         for n in range(60)
@@ -147,7 +148,7 @@ def test_a_long_digest_gives_way_by_section(config_home: ConfigHome, monkeypatch
     assert offer_clear(receipt)
     (note,) = notes_of(config_home)
     assert len(note["opening"]) <= LITTLE
-    for head in ("constraints, in the user's words", "decided", "the assistant's last words"):
+    for head in (f"\n{CONSTRAINTS.heading}", "\nlast request, USER", "\nlast answer, ASSISTANT"):
         assert head in plan.opening
         assert head in note["opening"]
 

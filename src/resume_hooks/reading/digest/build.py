@@ -21,7 +21,7 @@ from resume_hooks.reading.digest.facts import FileChange
 from resume_hooks.reading.digest.now import now
 from resume_hooks.reading.digest.repository import GitQuery, RepositoryState
 from resume_hooks.reading.digest.reversals import superseded
-from resume_hooks.reading.digest.sections import SECTIONS, Section
+from resume_hooks.reading.digest.sections import CHANGED, COMMANDS, OTHERS, SECTIONS, Section
 from resume_hooks.reading.digest.shell import simple_commands
 from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.sessions.lineage import MISSING, Family
@@ -42,6 +42,8 @@ REACH = 200_000_000
 
 OPENING = 2_000_000  # bytes of that beginning
 
+FAILED_SINCE = "failed since"  # what is said of an ancestor's command that did not work any more
+
 _KEY = b"PRIVATE KEY"
 """What stands in the first line of a secret of many lines: it goes before anything is cut into lines or sentences."""
 
@@ -52,26 +54,26 @@ def _joined(
     """The sections of a session behind those of ``before``, and how many entries of each that had no room for."""
     if before is None:
         return own, {}
-    changes = frozenset(entry.text for entry in own["changed"])
+    failed = frozenset(shell.at_home(run.command, paths.folder) for run in facts.runs if run.failed)
     merged = dict(own)
     for section in SECTIONS:
         if section.is_current and (own[section.name] or section.name != "todos" or facts.open_list.used):
             continue  # the older ones are of another moment
         known = {entry.text for entry in own[section.name]}
-        older = [_as_of_now(section, entry, paths, changes) for entry in before.of(section.name)]
+        older = [_as_of_now(section, entry, paths, failed) for entry in before.of(section.name)]
         merged[section.name] = (*own[section.name], *(entry for entry in older if entry.text not in known))
     merged["constraints"] = _binding(merged["constraints"])
     omitted = {name: before.omitted.get(name, 0) for name in merged if merged[name] != own[name]}
     return merged, {name: count for name, count in omitted.items() if count}
 
 
-def _as_of_now(section: Section, entry: DigestEntry, paths: work.Paths, changes: Collection[str]) -> DigestEntry:
-    """An entry of an ancestor's digest, with what git says now of the file that it names."""
-    if section.name != "changed" or entry.text in changes:
-        return entry
-    notes = [note for note in entry.note.split(", ") if note not in {"", work.UNCOMMITTED}]
-    if paths.is_dirty(entry.text):
+def _as_of_now(section: Section, entry: DigestEntry, paths: work.Paths, failed: Collection[str]) -> DigestEntry:
+    """An entry of an ancestor's digest, with what is known now of the file or the command that it names."""
+    notes = [note for note in entry.note.split(", ") if note not in {"", work.UNCOMMITTED, FAILED_SINCE}]
+    if section is CHANGED and paths.is_dirty(entry.text):
         notes.append(work.UNCOMMITTED)
+    if section in {COMMANDS, OTHERS} and entry.text in failed:
+        notes.append(FAILED_SINCE)
     return entry._replace(note=", ".join(notes))
 
 
