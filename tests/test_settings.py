@@ -36,6 +36,7 @@ def test_defaults(config_home: ConfigHome) -> None:
             "summary_model": Setting("haiku", "default"),
             "handoff_sends": Setting("off", "default"),
             "handoff_tool": Setting("off", "default"),
+            "handoff_size": Setting("12k", "default"),
             "handoff_dir": Setting("", "default"),
             "ledger_file": Setting("", "default"),
             "vault": Setting("20G", "default"),

@@ -30,6 +30,7 @@ def test_every_setting_with_its_source(config_home: ConfigHome, document: Docume
             "clipboard": ("none", "environment"),
             "notice_percent": (80, "default"),
             "summary_model": ("haiku", "default"),
+            "handoff_size": ("12k", "default"),
             "handoff_dir": ("", "default"),
             "ledger_file": ("", "default"),
             "vault": ("20G", "default"),
