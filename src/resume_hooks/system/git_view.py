@@ -18,8 +18,9 @@ from types import TracebackType
 from typing import Self
 
 from resume_hooks.paths import Where, canonical, read_regular
+from resume_hooks.system import programs
 from resume_hooks.system.git_worktrees import git_folders
-from resume_hooks.system.subprocesses import kill_group, search_path, which
+from resume_hooks.system.subprocesses import kill_group
 
 PIPE = 1 << 18  # bytes that git can tell before anybody listens
 LONGEST_HEAD = 4_096  # bytes of a ``HEAD``
@@ -85,10 +86,6 @@ class GitView:
         self._folder = ""
         self._options: list[str] = []
         self._environment: dict[str, str] = {}
-        git = which("git", where.environ)
-        if git is None:
-            raise FileNotFoundError("git")
-        self._git = git
 
     def __enter__(self) -> Self:
         try:
@@ -137,7 +134,7 @@ class GitView:
         self._environment = {
             **{key: self._where.environ[key] for key in _PASSED if key in self._where.environ},
             **_ENVIRONMENT,
-            "PATH": search_path(self._where.environ),
+            "PATH": programs.search_path(self._where.environ),
             "HOME": folder,
             "XDG_CONFIG_HOME": folder,
             "GIT_DIR": folder,
@@ -202,10 +199,10 @@ class GitView:
         return environment
 
     def _start(self, words: list[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-        run = subprocess.Popen(  # noqa: S603 - the user's git, no shell
-            [self._git, *words],
-            env=environment,
-            cwd=self._folder,
+        run = programs.start(
+            ["git", *words],
+            self._where.environ,
+            environ=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
