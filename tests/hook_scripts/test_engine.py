@@ -132,7 +132,11 @@ def test_the_user_may_write(plugin: PluginCopy) -> None:
     assert plugin.engine("handoff").stdout == "engine handoff\n"
     ours, theirs = pty.openpty()
     subprocess.run(
-        [plugin.root / "hooks" / "engine", "handoff"], env=plugin.env | {"CLAUDECODE": "1"}, stdout=theirs, check=True
+        [plugin.root / "hooks" / "engine", "handoff"],
+        env=plugin.env | {"CLAUDECODE": "1"},
+        cwd=plugin.home,
+        stdout=theirs,
+        check=True,
     )
     assert os.read(ours, 100) == b"engine handoff\r\n"
     os.close(ours)
