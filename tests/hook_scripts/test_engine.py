@@ -180,6 +180,29 @@ def test_the_first_trigger_begins_the_installation(plugin: PluginCopy, installed
     assert wait_until(lambda: installed.exists() and installed.read_text() == str(plugin.data))
 
 
+@pytest.mark.parametrize("signal", ["INT", "TERM", "KILL"])
+def test_an_engine_that_is_ended_is_not_broken(plugin: PluginCopy, installed: Path, signal: str) -> None:
+    """The client ends a hook that takes long, or the user does: nothing is installed, nobody answers instead."""
+    fake(plugin.root / ".venv" / "bin" / "python", "")
+    (plugin.root / ".venv" / "bin" / "python").write_text(f"#!/bin/sh\n[ $# = 3 ] || kill -{signal} $$\n")
+    done = plugin.hook("UserPromptSubmit", EVENT, RESUME_HOOKS_PYTHON="")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert plugin.reached == b""
+    assert not wait_until(installed.exists, 1)
+
+
+@pytest.mark.parametrize(("status", "begins"), [(0, False), (1, True)])
+def test_only_an_engine_that_does_not_start_is_installed(
+    plugin: PluginCopy, installed: Path, status: int, begins: bool
+) -> None:
+    """Where the Python of a checkout runs, and our code ends with an error, packages are no remedy."""
+    python = plugin.root / ".venv" / "bin" / "python"
+    fake(python, "")
+    python.write_text(f"#!/bin/sh\n[ $# = 2 ] && exit 1\nexit {status}\n")
+    assert plugin.hook("UserPromptSubmit", EVENT, RESUME_HOOKS_PYTHON="").stdout == b"reply of fallback\n"
+    assert wait_until(installed.exists, 10 if begins else 1) == begins
+
+
 @pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize("python", PYTHONS, ids=lambda path: path.parent.parent.name)
 def test_until_the_engine_is_ready_any_python_from_3_9_answers(
