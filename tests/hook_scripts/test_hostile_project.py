@@ -200,6 +200,9 @@ def settings_of_repository(root: Path) -> dict[str, str]:
         "XDG_CONFIG_HOME": str(root),
         "XDG_DATA_HOME": str(root),
         "TMPDIR": str(root),
+        "OPENSSL_CONF": "./openssl.cnf",
+        "OPENSSL_MODULES": str(root / "bin"),
+        "LD_LIBRARY_PATH": f"{root}/bin::.",
     }
 
 
@@ -339,6 +342,19 @@ def test_a_trap_leaves_a_mark(tmp_path: Path) -> None:
     machine = make_machine("neither", tmp_path, "")
     machine.run("/bin/sh", "-c", "cat; PATH=../bin; uv")
     assert machine.marked() == ["./cat", "bin/uv"]
+
+
+def test_what_a_program_loads_at_its_start_is_not_the_projects(tmp_path: Path) -> None:
+    """Variables that name code lose what lies in the project; the user's own stays."""
+    machine = make_machine("neither", tmp_path, "")
+    script = f'. "{machine.plugin}/hooks/programs"; /usr/bin/env'
+    loaded = {"LD_LIBRARY_PATH": f".:/usr/lib:{machine.folder}", "OPENSSL_CONF": "x/y", "OPENSSL_MODULES": "/usr/lib/x"}
+    env = {**machine.env, **loaded, "GCONV_PATH": str(machine.folder)}
+    done = subprocess.run(["/bin/sh", "-c", script], env=env, cwd=machine.folder, capture_output=True, check=True)
+    found = dict(row.split("=", 1) for row in done.stdout.decode().splitlines() if "=" in row)
+    assert (found["LD_LIBRARY_PATH"], found["OPENSSL_MODULES"]) == ("/usr/lib", "/usr/lib/x")
+    assert not found.get("GCONV_PATH")
+    assert not {"OPENSSL_CONF", "BASH_ENV", "ENV", "CDPATH"} & found.keys()
 
 
 def test_without_a_project_path_stays(tmp_path: Path) -> None:

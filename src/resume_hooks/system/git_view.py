@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
-from resume_hooks.paths import Where, canonical, read_regular
+from resume_hooks.paths import Where, read_regular
 from resume_hooks.system import programs
 from resume_hooks.system.git_worktrees import git_folders
 from resume_hooks.system.subprocesses import kill_group
@@ -225,9 +225,7 @@ class GitView:
 
 def _private_folder(where: Where, root: str) -> str:
     """A new folder that is ours alone, outside the repository. tempfile would cost a prompt 5 ms to import."""
-    top = where.environ.get("TMPDIR", "")
-    if not os.path.isabs(top) or os.path.commonpath([canonical(top), canonical(root)]) == canonical(root):
-        top = "/tmp"  # noqa: S108 - the name below can't be guessed, and what is there already is refused
+    top = programs.temporary_folders({**where.environ, "CLAUDE_PROJECT_DIR": root})
     path = os.path.join(top, f"resume-hooks-git-{os.urandom(12).hex()}")
     os.mkdir(path, 0o700)
     return path

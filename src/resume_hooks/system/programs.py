@@ -79,6 +79,12 @@ def find(name: str, env: Mapping[str, str]) -> Optional[str]:
     return None
 
 
+def temporary_folders(env: Mapping[str, str]) -> str:
+    """The folder for temporary ones: TMPDIR, unless that lies in the project, where programs would find its files."""
+    named = env.get("TMPDIR") or env.get("TEMP", "")
+    return named if _is_outside(named, _projects(env)) and os.path.isdir(named) else "/tmp"  # noqa: S108 - made private
+
+
 def start(
     words: Sequence[str],
     env: Mapping[str, str],
