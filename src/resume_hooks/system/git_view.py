@@ -88,11 +88,10 @@ class GitView:
         self._environment: dict[str, str] = {}
 
     def __enter__(self) -> Self:
-        try:
+        with contextlib.ExitStack() as closing:
+            closing.callback(self._close)
             self._make_folder()
-        except BaseException:
-            self._close()
-            raise
+            closing.pop_all()
         return self
 
     def __exit__(

@@ -116,9 +116,9 @@ def run(
     with start(words, env, **options) as process:
         try:
             out, err = process.communicate(timeout=timeout)
-        except BaseException:
-            process.kill()
-            raise
+        finally:
+            if process.poll() is None:
+                process.kill()
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
