@@ -31,7 +31,7 @@ def test_every_setting_with_its_source(config_home: ConfigHome, document: Docume
             "notice_percent": (80, "default"),
             "summary_model": ("haiku", "default"),
             "handoff_dir": ("", "default"),
-            "ledger_file": ("", "default"),
+            "handoff_size": ("12k", "default"),
             "vault": ("20G", "default"),
             "handoff_tool": ("off", "default"),
             "compaction": ("client", "default"),

@@ -63,11 +63,11 @@ def handoff(options: HandoffOptions) -> Receipt | None:
         return None
     require_start(options, decided.draft)
     receipt, files = _make_edited(parent, decided, options) if options.edit else _make(decided, options)
-    rows = [*(("document", path) for path in files.documents), *([("ledger", files.ledger)] if files.ledger else [])]
+    rows = [("document", path) for path in files.documents]
     return answer(
         options,
         receipt._replace(warnings=(*receipt.warnings, *files.warnings)),
-        {"documents": files.documents, "ledger": files.ledger or None},
+        {"documents": files.documents},
         lambda: receipt_text(receipt, rows),
     )
 

@@ -209,10 +209,9 @@ def opening_of(path: str) -> object:
 
 
 class FilesBeside(NamedTuple):
-    """Files that were written, or would be: documents and a ledger (``""`` for none); warnings about the others."""
+    """Documents that were written, or would be; warnings about the others."""
 
     documents: tuple[str, ...] = ()
-    ledger: str = ""
     warnings: tuple[str, ...] = ()
 
 

@@ -89,8 +89,7 @@ def answer(request: Request) -> TriggerAnswer:
         # Outside the limit: writing a few kilobytes is never cut in two, so there is a whole child or none.
         receipt = write(plan, where)
     files = write_files(receipt)
-    written = [*files.documents, *filter(None, [files.ledger])]
-    notes = [*(f"written: {path}" for path in written), *(f"note: {warning}" for warning in files.warnings)]
+    notes = [*(f"written: {path}" for path in files.documents), *(f"note: {warning}" for warning in files.warnings)]
     return _answer_of(receipt, request, [_digest_line(digest, plan.opening), *notes])
 
 
