@@ -188,8 +188,10 @@ def _card(child: Draft, next_step: str, contents: Contents) -> str:
     parent, count = child.ancestors[-1], len(child.ancestors)
     place = "the first session" if count == 1 else f"session {count}"
     verb = "Handed off from" if child.kind == "handoff" else "Rolled over from"
-    subagent = f"`{plain_line(child.subagent)}` of " if child.subagent else ""
-    lines = [f"**{verb}** {subagent}{plain_line(parent.title)} (`{parent.session_id}`), {place} of its lineage."]
+    subagent = f"`{unmarked(plain_line(child.subagent))}` of " if child.subagent else ""
+    lines = [
+        f"**{verb}** {subagent}{unmarked(plain_line(parent.title))} (`{parent.session_id}`), {place} of its lineage."
+    ]
     if next_step:
         lines.append(f"**{'New task' if contents.new_task else 'Next step'}:** {one_line(plain(next_step), 300)}")
     loaded = "Nothing of the earlier conversation is loaded"

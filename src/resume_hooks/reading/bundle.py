@@ -19,9 +19,8 @@ import orjson
 from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import TOOL_RESULTS, Where, open_regular, project_key, read_regular
-from resume_hooks.redaction.json_lines import redact_line
+from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.redaction.texts import Secret
-from resume_hooks.redaction.texts import redact as without_secrets
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile
@@ -78,19 +77,21 @@ class Homes:
 class BundleRedactor:
     """Takes secrets out of a bundle and counts them in ``kinds``; with ``homes`` those folders too, in ``folders``.
 
-    ``pictures`` counts images and other files that are no text, into which nobody looks.
+    ``known`` is what was found in the sessions before: it goes wherever it stands. ``pictures`` counts images and other
+    files that are no text, into which nobody looks.
     """
 
-    def __init__(self, homes: Homes | None = None) -> None:
+    def __init__(self, known: Redactor, homes: Homes | None = None) -> None:
         self.kinds: Counter[str] = Counter()
         self.folders = 0
         self.pictures = 0
+        self._known = known
         self._homes = homes
 
     def line(self, body: bytes) -> bytes:
         """A record's line without them."""
         self.pictures += body.count(_MEDIA)
-        clean = self._counted(redact_line(body))
+        clean = self._counted(self._known.redact_line(body))
         if self._homes is None:
             return clean
         if b"\\/" in clean:  # an escape that a folder may begin with
@@ -101,11 +102,15 @@ class BundleRedactor:
 
     def text(self, text: str) -> str:
         """A text without them."""
-        clean, found = self._counted(without_secrets(text)), 0
+        clean, found = self._counted(self._known.redact_and_tell(text)), 0
         if self._homes is not None:
             clean, found = self._homes.hidden(clean)
         self.folders += found
         return clean
+
+    def names_secret(self, place: str) -> bool:
+        """Whether the name of a file holds a secret."""
+        return self._known.redact(place) != place
 
     def _counted(self, found: tuple[T, Sequence[Secret]]) -> T:
         self.kinds.update(secret.kind for secret in found[1])
@@ -152,7 +157,7 @@ def _head(session: SessionFile, family: Family, hide: BundleRedactor | None, whe
     clean: Callable[[str], str] = hide.text if hide else str
     return Head(
         session_id=session.session_id,
-        title=clean(encodable(plain_line(ends.title))),
+        title=encodable(plain_line(ends.title_by(clean))),
         cwd=clean(encodable(home_folder(ends, where))),
         created=ends.created,
         ended=ends.ended,
@@ -198,7 +203,7 @@ def _names(folder: str) -> list[str]:
 
 def _file(place: str, path: str, hide: BundleRedactor | None) -> bytes | None:
     """A file as a line of the bundle: as text where it is one; None if it can't go along."""
-    if encodable(place) != place:
+    if encodable(place) != place or (hide and hide.names_secret(place)):
         return None
     try:
         content = read_regular(path, MAX_FILE)

@@ -15,6 +15,7 @@ from resume_hooks.redaction.assignments import field
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.redaction.spans import Span, merged
 from resume_hooks.redaction.texts import Secret, placeholder, seen, suspects, until_clean
+from resume_hooks.redaction.unescape import unescaped
 
 _TOKEN = late(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)(?:"(\s*:)?|\\?\Z)|[{}\[\]]', re.DOTALL)
 """A string, a key with its colon, or a bracket. A string without an end goes to the end of the line: a search that
@@ -74,6 +75,11 @@ def strings(line: bytes) -> Iterator[JsonString]:
 
 def leaves(line: bytes) -> Iterator[Leaf]:
     """Every string value of a line of JSON, in order. Keys are none; a list's items have the list's path."""
+    return (leaf for leaf, is_key in strings_with_paths(line) if not is_key)
+
+
+def strings_with_paths(line: bytes) -> Iterator[tuple[Leaf, bool]]:
+    """Every string of a line of JSON, in order, and whether it is a key; a key has the path of its object."""
     open_: list[bytes | None] = []
     above: tuple[bytes, ...] = ()
     key: bytes | None = None
@@ -82,8 +88,9 @@ def leaves(line: bytes) -> Iterator[Leaf]:
         if sign == b'"':
             if found[2]:
                 key = found[1]
+                yield Leaf(found.start(1), found.end(1), above), True
             else:
-                yield Leaf(found.start(1), found.end(1), above if key is None else (*above, key))
+                yield Leaf(found.start(1), found.end(1), above if key is None else (*above, key)), False
             continue
         if sign in b"{[":
             open_.append(key)
@@ -122,7 +129,7 @@ def find_in_line(line: bytes) -> list[Secret]:
     places = sorted(suspects(line))
     if not places:
         return []
-    spans = _in_leaves(line, places) if _is_record(line) else seen(line)
+    spans = _in_leaves(line, places) if is_record(line) else seen(line)
     return [Secret(*span[:3]) for span in spans]
 
 
@@ -135,7 +142,7 @@ def without(raw: bytes, secrets: list[Secret]) -> bytes:
     return b"".join([*parts, raw[place:]])
 
 
-def _is_record(line: bytes) -> bool:
+def is_record(line: bytes) -> bool:
     """Whether a line is an object of JSON; a torn one is text, of which the last string has no end."""
     try:
         return isinstance(json.loads(line.decode("utf-8-sig", "replace")), dict)
@@ -156,8 +163,16 @@ def _in_leaf(line: bytes, leaf: Leaf) -> list[Span]:
     raw = line[leaf.start : leaf.end]
     spans = seen(raw, in_json=True)
     if leaf.path and not spans:
-        spans = field(leaf.path[-1], raw)
+        spans = _in_field(leaf.path[-1], raw)
     return [Span(span.kind, span.start + leaf.start, span.end + leaf.start, span.rank) for span in spans]
+
+
+def _in_field(key: bytes, raw: bytes) -> list[Span]:
+    """What the string of JSON ``raw`` is by its key alone: with escapes all of it, or nothing."""
+    plain = unescaped(raw)
+    if plain is None:
+        return field(key, raw)
+    return [Span(span.kind, 0, len(raw), span.rank) for span in field(key, plain)]
 
 
 def redact_bytes(raw: bytes) -> tuple[bytes, list[Secret]]:

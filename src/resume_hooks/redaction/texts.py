@@ -88,14 +88,18 @@ class Secret(NamedTuple):
 def find(text: str) -> list[Secret]:
     """Every secret in ``text``, in order, none over another; escapes of JSON inside it are looked through."""
     raw = text.encode("utf-8", "surrogatepass")
-    found = seen(raw)
-    if not found or len(raw) == len(text):
-        return [Secret(span.kind, span.start, span.end) for span in found]
+    return in_characters(raw, text, seen(raw))
+
+
+def in_characters(raw: bytes, text: str, spans: list[Span]) -> list[Secret]:
+    """Spans of ``raw``, which stand in order, as secrets in ``text``, of which those are the bytes."""
+    if not spans or len(raw) == len(text):
+        return [Secret(span.kind, span.start, span.end) for span in spans]
     places, characters, before = {}, 0, 0
-    for place in sorted({place for span in found for place in (span.start, span.end)}):
+    for place in sorted({place for span in spans for place in (span.start, span.end)}):
         characters += len(raw[before:place].decode("utf-8", "surrogatepass"))
         places[place], before = characters, place
-    return [Secret(span.kind, places[span.start], places[span.end]) for span in found]
+    return [Secret(span.kind, places[span.start], places[span.end]) for span in spans]
 
 
 def redact(text: str) -> tuple[str, list[Secret]]:
@@ -103,7 +107,7 @@ def redact(text: str) -> tuple[str, list[Secret]]:
 
     Nothing is found in what is returned; a text without secrets is returned as it is.
     """
-    return until_clean(text, find, _without)
+    return until_clean(text, find, text_without)
 
 
 def until_clean(
@@ -119,7 +123,8 @@ def until_clean(
     return content, first
 
 
-def _without(text: str, secrets: list[Secret]) -> str:
+def text_without(text: str, secrets: list[Secret]) -> str:
+    """``text`` with placeholders where the secrets stand."""
     parts, place = [], 0
     for secret in secrets:
         parts += [text[place : secret.start], placeholder(secret.kind)]

@@ -15,12 +15,13 @@ from typing import Literal, NamedTuple
 from resume_hooks import clock
 from resume_hooks.errors import IndexDamaged, SessionNotFound
 from resume_hooks.paths import Where
+from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.search.index.archived import TranscriptPaths
 from resume_hooks.search.index.connect import OpenIndex
 from resume_hooks.search.index.postings import Posting
 from resume_hooks.search.query import Query
 from resume_hooks.search.ranking import PHRASED, TITLE, Found, Lookup, together
-from resume_hooks.search.record_text import REACH, Marker, Phrase, Snippet, Text, snippet_of, text_at, text_of
+from resume_hooks.search.record_text import REACH, Marker, Phrase, Snippet, Text, snippet_of, text_of, words_at
 from resume_hooks.search.roles import ROLES
 from resume_hooks.sessions.agents.registry import agent_at, original
 from resume_hooks.sessions.record_references import SHORT
@@ -70,11 +71,16 @@ class Sources:
 
     def text(self, record: Posting) -> Text | None:
         """The text of a record; None where it is no longer what was indexed."""
+        words = self.words(record)
+        return None if words is None else text_of(words)
+
+    def words(self, record: Posting) -> str | None:
+        """What a record says, as it was said; None where it is no longer what was indexed."""
         if (file := self.file(record)) is None:
             return None
-        text, size = text_at(self.readable(file), file.inode, record, subagent=bool(file.agent))
+        words, size = words_at(self.readable(file), file.inode, record, subagent=bool(file.agent))
         self.size += size
-        return text
+        return words
 
     def file(self, record: Posting) -> IndexedFile | None:
         """The file of a record; None for one that the index has no more."""
@@ -158,7 +164,7 @@ class Sources:
             agent = agent_at(file, self._where)
             try:
                 ends = HeadTail(file)
-                title, folder = ends.title, ends.cwd
+                title, folder = ends.title_by(Redactor().redact), ends.cwd
             except SessionNotFound:
                 title, folder = "(file gone)", os.path.dirname(file)
             resume = agent.commands(session_id, folder).shell
@@ -354,6 +360,18 @@ class Hits:
                 break
         return None if missing else best
 
+    def _without_secrets(self, record: Posting, snippet: Snippet, wording: Wording) -> Snippet:
+        """The snippet of a record as it may be shown: secrets go before anything is cut, and its words are marked anew.
+
+        Of a record that is too large to be looked at whole, what is found in the snippet alone goes.
+        """
+        words = self._sources.words(record) or ""
+        known = Redactor([words] if len(words) <= REACH else [])
+        if known.redact(snippet.text) is snippet.text:
+            return snippet
+        clean = known.redact(words) if len(words) <= REACH else known.redact(snippet.text)
+        return snippet_of(text_of(clean), wording.marker, WIDTH)
+
     def _hit(self, text: _HitText) -> Hit:
         first = self._sources.nearest(text.copies)
         file = self._sources.file(first)
@@ -368,6 +386,7 @@ class Hits:
         titled = any(record.role == TITLE for record in shown.turn.records)
         by_title = snippet_of(text_of(session.title), wording.marker, WIDTH).terms if titled else frozenset()
         said = max(wording.part(text.snippet.terms), wording.part(by_title))
+        shown_snippet = self._without_secrets(text.record, text.snippet, wording)
         sure = certainty(
             wording.part(terms),
             said,
@@ -391,8 +410,8 @@ class Hits:
             role=ROLES[first.role],
             tool=self._sources.tools(text.record),
             time=clock.from_epoch(first.time) if first.time else "",
-            snippet=text.snippet.text,
-            marks=tuple(text.snippet.marks),
+            snippet=shown_snippet.text,
+            marks=tuple(shown_snippet.marks),
             words=tuple(name for place, name in enumerate(names) if place in terms),
             missing=tuple(name for place, name in enumerate(names) if place not in terms),
             same=text.same,

@@ -68,15 +68,14 @@ def text_of(words: str) -> Text:
     return Text(shown, _FOREIGN.sub(lambda run: run[0].translate(_low), shown).lower())
 
 
-def text_at(path: str, inode: int, record: Posting, *, subagent: bool) -> tuple[Text | None, int]:
-    """The text of a record in a file, and how many bytes were read; None where it is no longer what was indexed."""
+def words_at(path: str, inode: int, record: Posting, *, subagent: bool) -> tuple[str | None, int]:
+    """What a record in a file says, and how many bytes were read; None where it is no longer what was indexed."""
     if record.length > LARGEST:
-        large = f"(a record of {size_text(record.length)}, too large to be shown here)"
-        return Text(large, large), 0
+        return f"(a record of {size_text(record.length)}, too large to be shown here)", 0
     raw = _raw(path, inode, record.offset, record.length)
     parsed = records.parse(Line(0, 0, raw).body)
     texts = TextExtractor(subagent=subagent, sifting=False).texts_of(parsed) if parsed is not None else None
-    return None if texts is None else text_of(said_text(texts)), len(raw)
+    return None if texts is None else said_text(texts), len(raw)
 
 
 def _raw(path: str, inode: int, offset: int, length: int) -> bytes:

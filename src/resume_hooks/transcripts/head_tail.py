@@ -34,6 +34,7 @@ REACH = 65_536  # bytes read at each end: what the client's own listing reads
 WIDE_REACH = 1024 * 1024  # bytes at an end that are read where its usual reach holds no prompt, or no answer
 TITLE_LENGTH = 80
 _OURS = b'"continue_metadata"'  # in the first line of a child of ours
+_TITLE_SOURCE = 8_192  # characters of the text that a title is taken from
 
 
 class HeadTail:
@@ -104,11 +105,15 @@ class HeadTail:
         ``/clear`` started has the title of the handoff whose place it took; else one that was carried over from the
         session before has the kind behind it, so that it names this one.
         """
+        return self.title_by(str)
+
+    def title_by(self, clean: Callable[[str], str]) -> str:
+        """The title of which ``clean`` made what it is taken from, before that is one line and cut."""
         if (self.is_carried_over or not self.custom_title) and (handed := self._handed_title):
-            return one_line(handed, TITLE_LENGTH)
+            return one_line(clean(handed), TITLE_LENGTH)
         found = self.given_title or self.first_prompt or self._last(LAST_PROMPT) or "(no prompt yet)"
         end = f" · {kind_after_clear(self.head)}" if self.is_carried_over else ""
-        return one_line(found, TITLE_LENGTH - len(end)) + end
+        return one_line(clean(found[:_TITLE_SOURCE]), TITLE_LENGTH - len(end)) + end
 
     @cached_property
     def is_carried_over(self) -> bool:

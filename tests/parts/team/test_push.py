@@ -12,13 +12,14 @@ from pathlib import Path
 import orjson
 import pytest
 
-from resume_hooks.parts.team import cursor, pieces, sharing
+from resume_hooks.parts.team import cursor, sharing
 from resume_hooks.parts.team.connect import Connection, TeamFailed, connected
 from resume_hooks.parts.team.cursor import keep_cursor
 from resume_hooks.parts.team.fetching import drop_gone, pull, pulled
 from resume_hooks.parts.team.pushing import Pushed, is_behind, push
 from resume_hooks.parts.team.sessions import listed, named
 from resume_hooks.redaction.json_lines import redact_line
+from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.redaction.load_rules import rules
 from resume_hooks.sessions.locate import session_file
 from tests.builders import (
@@ -193,11 +194,11 @@ def test_a_failing_scanner_stops_the_push(alice: Machine, root: Connection, monk
     """Nothing leaves as it is because nobody could look at it."""
     path = written(alice)
 
-    def fail(_: bytes) -> None:
+    def fail(_: Redactor, __: bytes) -> None:
         raise RuntimeError
 
     with monkeypatch.context() as patch:
-        patch.setattr(pieces, "redact_line", fail)
+        patch.setattr(Redactor, "redact_line", fail)
         with pytest.raises(RuntimeError):
             sent(alice, path)
     assert root.execute("select count(*) from team.chunk").fetchone() == (0,)

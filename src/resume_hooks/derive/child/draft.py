@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
-from resume_hooks.redaction.texts import redact
+from resume_hooks.reading.session_secrets import secrets_of_ends
+from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agent_at, label_of
@@ -32,6 +34,7 @@ OUTSIDE = "The new file does not lie in its project's folder: --resume will not 
 
 FOREIGN_VERSION = "2.1.42"  # of a child of another agent's session: the oldest client that all is tried on
 HANDED_OVER = frozenset({"handoff", "rollover", "fork"})  # kinds by which another agent goes on
+_PROMPT_READ = 8_192  # characters of a prompt that may become a title
 NOBODY = SessionFile("", "", 0, 0)  # the parent of a session that comes from elsewhere
 
 
@@ -147,6 +150,10 @@ def draft(  # noqa: PLR0913 - what a child may be asked for
     family, subagent = Family(where), subagent_name(parent.path) or ""
     owner = owner_of(parent)
     ancestors = tuple(family.lineage(owner.path if subagent else parent.path))
+    root = _untitled_root(ancestors, family, where)
+    ids = [parent.session_id, *(row.session_id for row in ancestors)]
+    secrets = secrets_of_ends(ends, *([root] if root else []), spared=ids)
+    ancestors = tuple(replace(row, title=secrets.redact(row.title)) for row in ancestors)
     if parent.agent != NAME and place is None and kind not in HANDED_OVER:
         raise UsageError(
             f"{label_of(parent.agent, where)}'s sessions know no {kind}",
@@ -162,8 +169,8 @@ def draft(  # noqa: PLR0913 - what a child may be asked for
         own_folder = project_folder_of(owner.path, where)
     name = place.name(setting.session_id) if place else f"{setting.session_id}.jsonl"
     path = os.path.join(os.path.abspath(output_dir or own_folder), name)
-    about = about or (title_of(parent.path) if subagent else _root_title(ancestors, family, where))
-    root_title, _ = redact(plain_line(about))
+    about = about or (title_of(parent.path) if subagent else _root_title(ancestors, root, secrets))
+    root_title = secrets.redact(plain_line(secrets.redact(about)))
     stem = child_title(root_title, kind)
     block = lineage_block.render(ancestors, title=stem, session_id=setting.session_id, file=path, created=setting.at)
     given = bool(home) or place is not None or parent.agent != NAME  # the folder, by whose session it will be
@@ -180,7 +187,7 @@ def draft(  # noqa: PLR0913 - what a child may be asked for
         subagent=subagent,
         inode=inode_of(parent.original),
         ancestors=ancestors,
-        block=redact(block)[0],  # a title is often the first prompt
+        block=secrets.redact(block),
         warnings=() if known and output_dir is None else (OUTSIDE,),
         agent=place.agent if place else NAME,
         parent_agent=parent.agent,
@@ -213,17 +220,26 @@ def inode_of(path: str) -> int:
         return 0
 
 
-def _root_title(ancestors: Sequence[Ancestor], family: Family, where: Where) -> str:
+def _untitled_root(ancestors: Sequence[Ancestor], family: Family, where: Where) -> HeadTail | None:
+    """The first session of a lineage, where its title is its first prompt, which nobody meant to be one; else None."""
+    oldest = next((ancestor for ancestor in ancestors if ancestor.title), None)
+    if oldest is None or oldest.derivation_type != "original":
+        return None
+    path = family.path_of(oldest)
+    root = agent_at(path, where).ends(path) if path else None
+    return None if root is None or root.given_title else root
+
+
+def _root_title(ancestors: Sequence[Ancestor], root: HeadTail | None, secrets: Redactor) -> str:
     """The root's title, where nobody gave it one its goal; where it is gone, its oldest descendant still carries it."""
     oldest = next((ancestor for ancestor in ancestors if ancestor.title), None)
     if oldest is None:
         return "Session"
     if oldest.derivation_type != "original":
         return root_of(oldest.title)
-    path = family.path_of(oldest)
-    root = agent_at(path, where).ends(path) if path else None
-    if root is None or root.given_title:
+    if root is None:
         return oldest.title
     from resume_hooks.reading.digest.prose import goal_title  # only where nobody gave a title
 
-    return goal_title(root.early_prompts) or oldest.title
+    prompts = (secrets.redact(prompt[:_PROMPT_READ]) for prompt in root.early_prompts)
+    return goal_title(prompts) or oldest.title

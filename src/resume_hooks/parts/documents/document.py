@@ -19,7 +19,7 @@ from resume_hooks.derive.fresh_child import FilesBeside, RolloverPlan, digest_re
 from resume_hooks.errors import UsageError, WriteFailed
 from resume_hooks.parts.documents.places import ENDING, SETTING
 from resume_hooks.paths import Where, project_folders
-from resume_hooks.reading.digest.opening import BULLET, full
+from resume_hooks.reading.digest.opening import BULLET, INDENT, full
 from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.opening_layout import next_step_of
 from resume_hooks.sessions.record_references import SHORT
@@ -167,17 +167,24 @@ def _text(decided: RolloverPlan, receipt: Receipt) -> Iterator[str]:
 
 
 def _digest(whole: str) -> Iterator[str]:
-    """A full digest in sections of Markdown; its first lines say what it is of."""
+    """A full digest in sections of Markdown: lists, and messages as block quotes; its first lines say what it is of."""
     blocks: list[list[str]] = []
     for row in whole.split("\n"):
-        text = markdown_line(row.removeprefix(BULLET))
-        if _BLOCK.match(text):  # what begins a heading, a list, a quotation, a rule or a fence
-            text = f"\\{text}"
-        if row.startswith(BULLET):
-            blocks[-1].append(f"- {text}")
+        if row.startswith(BULLET) and blocks and blocks[-1][0].startswith("## "):
+            blocks[-1].append(f"- {_inert(row.removeprefix(BULLET))}")
+        elif row.startswith(INDENT) and blocks:
+            blocks[-1].append(f"> {_inert(row.removeprefix(INDENT))}\\")
+        elif row.endswith(":"):
+            blocks.append([f"## {_inert(row[:1].upper() + row[1:-1])}\n"])
         else:
-            blocks.append([f"## {text[:1].upper()}{text[1:-1]}\n" if row.endswith(":") else text])
-    yield from ("\n".join(block) for block in blocks)
+            blocks.append([f"**{_inert(row)}**\n" if blocks else _inert(row)])
+    yield from ("\n".join(block).removesuffix("\\") for block in blocks)
+
+
+def _inert(text: str) -> str:
+    """Foreign text on one line of Markdown that begins no heading, list, quotation, rule or fence."""
+    line = markdown_line(text)
+    return f"\\{line}" if _BLOCK.match(line) else line
 
 
 def _fenced(text: str) -> str:

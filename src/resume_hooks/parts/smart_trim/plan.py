@@ -79,7 +79,7 @@ def neutral(text: str, limit: int) -> str:
 
     Cut before they are cleaned: a model may answer with 5 MB.
     """
-    return one_line(redact(plain_line(text[: 10 * limit]))[0].translate(_NEUTRAL), limit)
+    return one_line(plain_line(redact(text[: 10 * limit])[0]).translate(_NEUTRAL), limit)
 
 
 def choices_of(offered: Offer, verdicts: Sequence[Verdict]) -> list[tuple[Verdict, Choice]]:

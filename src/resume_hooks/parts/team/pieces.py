@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, NewType
 from resume_hooks import clock
 from resume_hooks.paths import open_regular, read_regular
 from resume_hooks.reading.bundle import DAMAGED, MAX_FILE, as_json, stand_in
-from resume_hooks.redaction.json_lines import redact_bytes, redact_line
+from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.redaction.texts import Secret
 from resume_hooks.search.index.extract import RecordTexts, TextExtractor
 from resume_hooks.search.index.tokenize import words_of
@@ -71,14 +71,14 @@ class LinePiece(NamedTuple):
     end: int
 
 
-def records_of(path: str, offset: int = 0) -> Iterator[Record]:
+def records_of(path: str, known: Redactor, offset: int = 0) -> Iterator[Record]:
     """What leaves of a file from a byte on: a transcript line by line, another text as one. OSError.
 
     A last line without its line feed counts once it is a whole object, and is given one; until then it waits. What is
     no text is left out.
     """
     if not path.endswith(".jsonl"):
-        yield from _text(path) if not offset else ()
+        yield from _text(path, known) if not offset else ()
         return
     with open_regular(path, follow=False) as stream:
         is_ended = bytes_before(stream, offset)[-1:] in {b"", b"\n"}
@@ -88,20 +88,20 @@ def records_of(path: str, offset: int = 0) -> Iterator[Record]:
                 return
             if line.offset == offset and not is_ended and not line.raw.strip():
                 continue  # the line feed of the last line that was sent
-            body, secrets = cleaned(line.body)
+            body, secrets = cleaned(line.body, known)
             yield Record(Redacted(body + b"\n"), line.offset + len(line.raw), secrets)
 
 
-def cleaned(line: bytes) -> tuple[Redacted, list[Secret]]:
-    """A transcript's line without images, documents and known secrets, and the secrets."""
+def cleaned(line: bytes, known: Redactor) -> tuple[Redacted, list[Secret]]:
+    """A transcript's line without images, documents and secrets, those ``known`` among them, and the secrets."""
     body = as_json(line) if len(line) <= MOST_LINE else None
     if body is None:
         return Redacted(stand_in(DAMAGED)), []
-    clean, secrets = redact_line(_without_media(body) if b"base64" in body else body)
+    clean, secrets = known.redact_line(_without_media(body) if b"base64" in body else body)
     return Redacted(clean), secrets
 
 
-def pieces_of(path: str, first: int = 0, offset: int = 0) -> Iterator[LinePiece]:
+def pieces_of(path: str, known: Redactor, first: int = 0, offset: int = 0) -> Iterator[LinePiece]:
     """The pieces of a file from the line ``first`` on, which begins at the byte ``offset``. OSError."""
     words, body, secrets, number, end = _Words(path, first), bytearray(), Counter[str](), first, offset
 
@@ -109,7 +109,7 @@ def pieces_of(path: str, first: int = 0, offset: int = 0) -> Iterator[LinePiece]
         sha, data = hashlib.sha256(body).digest(), zlib.compress(body)
         return LinePiece(first, number - first, len(body), sha, data, secrets, words.passages(), end)
 
-    for record in records_of(path, offset):
+    for record in records_of(path, known, offset):
         words.take(record.body, number)
         body += record.body
         secrets.update(secret.kind for secret in record.secrets)
@@ -121,15 +121,15 @@ def pieces_of(path: str, first: int = 0, offset: int = 0) -> Iterator[LinePiece]
         yield piece()
 
 
-def _text(path: str) -> Iterator[Record]:
+def _text(path: str, known: Redactor) -> Iterator[Record]:
     raw = read_regular(path, MAX_FILE)
     try:
-        raw.decode()
+        text = raw.decode()
     except UnicodeDecodeError:
         return
-    body, secrets = redact_bytes(raw)
-    if body:
-        yield Record(Redacted(body), len(raw), secrets)
+    clean, secrets = known.redact_and_tell(text)
+    if clean:
+        yield Record(Redacted(clean.encode()), len(raw), secrets)
 
 
 def _without_media(body: bytes) -> bytes:

@@ -34,6 +34,8 @@ from resume_hooks.parts.team.pieces import LinePiece, pieces_of, records_of
 from resume_hooks.parts.team.team_file import Team
 from resume_hooks.paths import Where
 from resume_hooks.reading.bundle import files_of
+from resume_hooks.reading.session_secrets import learn_file, secrets_of_ends, secrets_of_sessions
+from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.redaction.load_rules import rules
 from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.lineage import Family
@@ -92,10 +94,11 @@ def push(session: SessionFile, team: Team, db: Connection, where: Where, *, resc
 def preview(session: SessionFile, where: Where) -> Pushed:
     """What a first push of a session would send; nothing is connected to."""
     count = _Count()
+    known = secrets_of_sessions([session])
     for _, path in files(session):
-        for piece in pieces_of(path):
+        for piece in pieces_of(path, known):
             count.add(piece)
-    return count.pushed(session.session_id, about(session, Family(where), where)["title"], "sent")
+    return count.pushed(session.session_id, about(session, Family(where), where, known)["title"], "sent")
 
 
 def files(session: SessionFile) -> list[tuple[str, str]]:
@@ -107,16 +110,17 @@ def files(session: SessionFile) -> list[tuple[str, str]]:
     return [("", session.path), *beside]
 
 
-def about(session: SessionFile, family: Family, where: Where) -> dict[str, str]:
-    """What is told of a session beside its records, without secrets. SessionNotFound."""
+def about(session: SessionFile, family: Family, where: Where, known: Redactor | None = None) -> dict[str, str]:
+    """What is told of a session beside its records, without secrets, those ``known`` among them. SessionNotFound."""
     ends, parent = HeadTail(session.path), family.parent_of(session.path)
     home = home_folder(ends, where)
+    known = known or secrets_of_ends(ends)
 
     def clean(text: str) -> str:
-        return redact(one_line(plain_line(encodable(text)), 1_000))[0]
+        return one_line(plain_line(encodable(known.redact(text))), 1_000)
 
     return {
-        "title": clean(ends.title),
+        "title": clean(ends.title_by(known.redact)),
         "folder": clean(home),
         "project": clean(project_of(home)),
         "created": clean(ends.created),
@@ -136,7 +140,9 @@ def is_behind(session: SessionFile, where: Where) -> bool:
     for name, path in files(session):
         place = cursor.places.get(name)
         with contextlib.suppress(OSError):
-            if (place and not stands(place, path)) or any(True for _ in records_of(path, place.offset if place else 0)):
+            if (place and not stands(place, path)) or any(
+                True for _ in records_of(path, Redactor(), place.offset if place else 0)
+            ):
                 return True
     return False
 
@@ -171,8 +177,17 @@ class _Push:
         self._where = where
         self._rescan = rescan
         self._cursor = cursor_of(session.session_id, where)
-        self._about = about(session, Family(where), where)
+        self._known = self._secrets()
+        self._about = about(session, Family(where), where, self._known)
         self._count = _Count()
+
+    def _secrets(self) -> Redactor:
+        """What the rules find in all that was not sent yet, and in the two ends of the session."""
+        known = secrets_of_ends(HeadTail(self._session.path))
+        for name, path in files(self._session):
+            place = self._cursor.places.get(name)
+            learn_file(known, path, place.offset if place and stands(place, path) else 0)
+        return known
 
     def run(self) -> Pushed:
         """Send what is missing."""
@@ -219,7 +234,7 @@ class _Push:
 
     def _send_file(self, row: int, name: str, path: str, place: SentPlace) -> SentPlace:
         records, offset, head = place.records, place.offset, bytes.fromhex(place.head)
-        for piece in pieces_of(path, records, offset):
+        for piece in pieces_of(path, self._known, records, offset):
             answer = self._append(row, name, head, piece)
             if answer != (records + piece.records, hashlib.sha256(head + piece.sha).digest()):
                 place = self._agreed(row, name, path)  # somebody else sent, or our cursor is an old one
@@ -247,7 +262,8 @@ class _Push:
             "select c.first, c.records, c.sha, c.head from team.chunk c join team.part p on p.id = c.part"
             " where p.session = %s and p.name = %s order by c.first"
         )
-        ours, offset, number, head = records_of(path), 0, 0, b""
+        learn_file(self._known, path)
+        ours, offset, number, head = records_of(path, self._known), 0, 0, b""
         for first, count, sha, chain in self._db.execute(query, (row, name)):
             lines = list(islice(ours, count))
             body = b"".join(record.body for record in lines)

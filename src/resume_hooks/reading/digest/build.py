@@ -16,7 +16,7 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest import shell, statements, talk, work
 from resume_hooks.reading.digest.collector import LineageFacts, prescan
-from resume_hooks.reading.digest.entries import Digest, DigestEntry, digest_at, without_secrets
+from resume_hooks.reading.digest.entries import Digest, DigestEntry, digest_at, secrets_found, without_secrets
 from resume_hooks.reading.digest.facts import FileChange
 from resume_hooks.reading.digest.now import now
 from resume_hooks.reading.digest.repository import GitQuery, RepositoryState
@@ -99,7 +99,6 @@ def _own(
         "questions": statements.questions(facts),
         "constraints": statements.constraints(facts),
         "answers": statements.answers(facts),
-        "plan": statements.plan(facts),
         "changed": work.changed_files(found, paths),
         "commands": commands.checks,
         "errors": work.open_errors(facts, runs, statements.turns_ago(facts, work.TURNS)),
@@ -161,7 +160,7 @@ def digest_of(session: SessionFile, where: Where, *, reach: int | None = None, s
     """
     ends = HeadTail(session.path)
     folder = home_folder(ends, where)
-    with GitQuery(folder, ends.created, where) as git_query, without_gc():
+    with GitQuery(folder, ends.created, where) as git_query, without_gc(), secrets_found() as texts:
         files, before, unread = ([session], None, 0) if since else _files_of(session, where)
         facts = LineageFacts()
         passed_over = 0
@@ -176,11 +175,12 @@ def digest_of(session: SessionFile, where: Where, *, reach: int | None = None, s
         git = git_query.answer()
         facts.changes += changes
         merged, omitted = _sections_of(facts, folder, git, before, files[-1].session_id)
-    sections, omitted = _stored_sections(merged, omitted)
-    unread += unread_agents + (before.unread if before else 0)
-    if before is not None:
-        said = talk.joined(before.talk, said)
-    return Digest(without_secrets(sections), said, omitted, git.line, unread, passed_over)
+        sections, omitted = _stored_sections(merged, omitted)
+        unread += unread_agents + (before.unread if before else 0)
+        if before is not None:
+            said = talk.joined(before.talk, said)
+        digest = Digest(sections, said, omitted, git.line, unread, passed_over)
+        return without_secrets(digest, texts)
 
 
 def _files_of(session: SessionFile, where: Where) -> tuple[list[SessionFile], Digest | None, int]:

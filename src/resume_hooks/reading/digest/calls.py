@@ -19,6 +19,7 @@ RESULT = 1_500  # characters of a result; of a longer one the middle is cut
 INPUT = 600  # characters of what a call was given
 REACH = 24_000_000  # bytes at the end of a file that are looked through
 _BRIEFLY = ("command", "file_path", "pattern", "query", "url", "prompt", "description")
+_CHANGE = ("new_string", "content", "new_source")  # what a call writes into a file
 _NEVER = frozenset({"TodoWrite", "TaskCreate", "TaskUpdate", "AskUserQuestion", "ExitPlanMode", "Task", "Agent"})
 """Tools whose calls the other sections tell of."""
 
@@ -59,5 +60,7 @@ def _message(block: Record, answer: str, ref: str) -> TalkMessage:
     given = records.mapping(block, "input")
     named = next((value for key in _BRIEFLY if (value := string(given, key))), "")
     what = talk.shown(named or json.dumps(given, ensure_ascii=False), INPUT)
-    result = "" if is_placeholder(answer) else talk.shown(answer, RESULT)
+    written = next((value for key in _CHANGE if (value := string(given, key))), "")
+    # That a file was written is said by the call: what was written tells more than the answer.
+    result = talk.shown(written or answer, RESULT) if not is_placeholder(written or answer) else ""
     return TalkMessage(Kind.CALL, ref, f"{string(block, 'name')}: {what}\n-> {result}".rstrip("-> \n"))

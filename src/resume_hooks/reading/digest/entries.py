@@ -5,7 +5,9 @@ Invariant: an entry is one line, and no line of a message is blank, so that a di
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
@@ -79,6 +81,7 @@ class Digest:
 
     ``omitted`` counts entries of a section that found no room. ``git`` is one line on the folder's repository. What was
     not read for its size: ``unread`` ancestors and sub-agents, and ``passed_over`` bytes in the middle of the session.
+    ``secrets`` are texts that hold secrets, which are never stored or shown: what is added later must not hold these.
     """
 
     sections: Mapping[str, tuple[DigestEntry, ...]] = field(default_factory=dict)
@@ -87,6 +90,7 @@ class Digest:
     git: str = ""
     unread: int = 0
     passed_over: int = 0
+    secrets: tuple[str, ...] = ()
 
     def of(self, section: str) -> tuple[DigestEntry, ...]:
         """The entries of a section, the most useful first."""
@@ -110,20 +114,55 @@ def entry(text: str, place: object, note: str = "", most: int = LONGEST) -> Dige
     return DigestEntry(words, str(place), cut(plain_line(redacted(note)), NOTE))
 
 
-def without_secrets(sections: Mapping[str, tuple[DigestEntry, ...]]) -> dict[str, tuple[DigestEntry, ...]]:
-    """Sections of which no entry holds a secret, also where another version wrote some of them."""
-    return {
-        name: tuple(row._replace(text=redacted(row.text), note=redacted(row.note)) for row in rows)
-        for name, rows in sections.items()
+def without_secrets(digest: Digest, texts: Sequence[str]) -> Digest:
+    """A digest without the secrets that stand in some ``texts``, wherever in it they stand; nor any that a rule finds.
+
+    Parts of it may be written by another version.
+    """
+    redact = redacted
+    if texts:
+        from resume_hooks.redaction.known_secrets import Redactor  # few sessions hold a secret
+
+        redact = Redactor(texts).redact
+    sections = {
+        name: tuple(row._replace(text=redact(row.text), note=redact(row.note)) for row in rows)
+        for name, rows in digest.sections.items()
     }
+    if not texts:
+        return replace(digest, sections=sections)
+    talk = tuple(message._replace(text=redact(message.text)) for message in digest.talk)
+    return replace(digest, sections=sections, talk=talk, secrets=tuple(texts))
+
+
+def redacted(text: str) -> str:
+    """A text without the secrets that a rule finds in it; within ``secrets_found`` it is learned from."""
+    clean = _without_secrets(text) if text else ""
+    found = _FOUND.get()
+    if found is not None and clean != text:
+        found.append(text)
+    return clean
 
 
 @lru_cache(maxsize=4_096)
-def redacted(text: str) -> str:
-    """A text without its secrets; several sections ask for the same."""
+def _without_secrets(text: str) -> str:
+    """What a text says without its secrets; several sections ask for the same."""
     from resume_hooks.redaction.texts import redact  # search and read show digests, and make none
 
-    return redact(text)[0] if text else ""
+    return redact(text)[0]
+
+
+_FOUND: ContextVar[list[str] | None] = ContextVar("_FOUND", default=None)
+
+
+@contextmanager
+def secrets_found() -> Iterator[list[str]]:
+    """Collect the texts that ``redacted`` finds secrets in: the same values may stand elsewhere, by themselves."""
+    found: list[str] = []
+    token = _FOUND.set(found)
+    try:
+        yield found
+    finally:
+        _FOUND.reset(token)
 
 
 def line(digest: Digest) -> bytes:

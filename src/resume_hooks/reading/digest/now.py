@@ -10,9 +10,9 @@ import posixpath
 import re
 from collections.abc import Iterator
 
-from resume_hooks.reading.digest import shell
+from resume_hooks.reading.digest import prose, shell
 from resume_hooks.reading.digest.collector import LineageFacts
-from resume_hooks.reading.digest.entries import DigestEntry, entry
+from resume_hooks.reading.digest.entries import DigestEntry, entry, redacted
 from resume_hooks.reading.digest.facts import RecordPlace
 from resume_hooks.reading.digest.repository import RepositoryState
 from resume_hooks.reading.digest.work import Paths
@@ -21,6 +21,7 @@ from resume_hooks.system.text import counted, plain_line
 
 FILES = 8  # files with changes that are not committed that are named
 RUNNING = 3  # sub-agents and commands at work that are named
+PLAN = 4_000  # characters of a plan in which its title is looked for
 DOCUMENTS = 2  # documents to read first that are named
 _DOCUMENT = late(
     r"(?:\A|/)(?:[\w.-]*(?:hand-?off|handover|next[-_]steps|progress|status)[\w.-]*|plan|plans?/[\w./-]+|[\w.-]+[-_]plan|"
@@ -40,7 +41,13 @@ def now(facts: LineageFacts, paths: Paths, git: RepositoryState, session_id: str
         yield DigestEntry("plan mode is on: nothing is to be changed before the user approves a plan")
     for path, place in _documents(facts, paths):
         yield DigestEntry(f"read this first: {path}", str(place), "written in this session")
+    if facts.plans:
+        plan = facts.plans[-1]
+        title = next(prose.sentences(redacted(plan.text[:PLAN])), "")
+        yield entry(f"the user approved a plan: {title}", plan.place)
     last_prompt = facts.prompts.said[-1].place.order if facts.prompts.said else 0
+    if last_prompt and facts.unanswered is None:
+        yield entry(_unanswered(facts, last_prompt), facts.prompts.said[-1].place)
     waiting = [
         said
         for agent, said in facts.running.items()
@@ -51,6 +58,15 @@ def now(facts: LineageFacts, paths: Paths, git: RepositoryState, session_id: str
     background = [run for run in facts.runs if run.background and run.status is None and not run.failed]
     for run in [run for run in background if run.place.session_id == session_id][-RUNNING:]:
         yield entry(f"a command was still running in the background: {shell.core(run.command)}", run.place)
+
+
+def _unanswered(facts: LineageFacts, last_prompt: int) -> str:
+    """That the last request has no answer, and how far the work on it went."""
+    ran = sum(run.place.order > last_prompt for run in facts.runs)
+    changed = len({change.path for change in facts.changes if change.place.order > last_prompt})
+    done = [counted(count, noun) for count, noun in ((ran, "command"), (changed, "changed file")) if count]
+    reached = f"; the work on it ends after {' and '.join(done)}" if done else ""
+    return f"the last request was not answered{reached}"
 
 
 def _uncommitted(git: RepositoryState, paths: Paths) -> str:

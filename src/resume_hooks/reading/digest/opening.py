@@ -12,11 +12,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from resume_hooks.reading.digest import talk
-from resume_hooks.reading.digest.entries import Digest, DigestEntry, Kind, TalkMessage
+from resume_hooks.reading.digest.entries import (
+    Digest,
+    DigestEntry,
+    Kind,
+    TalkMessage,
+    secrets_found,
+    without_secrets,
+)
 from resume_hooks.reading.digest.prose import cut
 from resume_hooks.reading.digest.sections import CHANGED, COMMANDS, SECTIONS, Group, Section
 from resume_hooks.reading.digest.talk_choice import chosen_talk
@@ -32,6 +39,7 @@ INDENT = "  "
 UNLIMITED = 1 << 40  # characters, for the whole text
 LISTS = 0.4  # part of the room that the sections may take where the talk needs the rest
 LAST_REQUEST, LAST_ANSWER = 0.2, 0.35  # parts of the room that these two may take at most
+CALLS = 0.6  # part of the room that the latest calls may take at most
 LEAST_CALLS = 400  # characters of room below which no call is shown
 Calls = Callable[[int], Sequence[TalkMessage]]
 """Gives the latest calls, oldest first, within about so many characters."""
@@ -89,6 +97,7 @@ def opening(
     ``calls`` are asked for the latest calls where room is left, ``whole`` is the reference of the record that holds
     the digest, ``read`` the command that shows a record.
     """
+    digest = _without_repeats(digest)
     names = _names_of(digest)
     head = [_head(names, whole, read), *_about(digest)]
     left = UNLIMITED if room is None else room - _size(head) + 1
@@ -110,12 +119,25 @@ def opening(
     groups: dict[Group, list[str]] = {group: [] for group in Group}
     for section in SECTIONS:
         groups[section.group] += sections.get(section.name, [])
-    last_rows = [row for rows in quoted.values() for row in rows]
+    last_rows = [row for message in digest.talk if message in quoted for row in quoted[message]]
     rows = [*head, *groups[Group.NOW], *last_rows, *groups[Group.BINDING], *said.rows, *groups[Group.LIST]]
     rows += groups[Group.SPARE]
     if calls is not None and room is not None:
-        rows += _latest_calls(calls, names, room - _size(rows))
+        latest, texts = _latest_calls(calls, digest, min(room - _size(rows), round(room * CALLS)))
+        if texts:  # what was learned from the calls must not stand elsewhere either
+            known = without_secrets(digest, (*digest.secrets, *texts))
+            return opening(known, room, calls=lambda _: latest, whole=whole, read=read)
+        rows += _calls_section(latest, names, min(room - _size(rows), round(room * CALLS)))
     return Opening("\n".join(rows), said.count + len(quoted), len(rest) - said.count)
+
+
+def _without_repeats(digest: Digest) -> Digest:
+    """A digest in which nothing is told twice: a failure that still stands, a demand of the last request."""
+    standing = {entry.ref for entry in digest.of("errors")}
+    failures = tuple(entry for entry in digest.of("failures") if entry.ref not in standing)
+    last = {message.ref for message, _, _ in _last_messages(digest.talk)}
+    constraints = tuple(entry for entry in digest.of("constraints") if entry.ref not in last)
+    return replace(digest, sections={**digest.sections, "failures": failures, "constraints": constraints})
 
 
 def _head(names: _Names, whole: str, read: str) -> str:
@@ -145,7 +167,7 @@ def _last_messages(messages: Sequence[TalkMessage]) -> list[tuple[TalkMessage, s
         message = next((message for message in reversed(messages) if message.kind is kind), None)
         if message is not None:
             found.append((message, heading, share))
-    # The answer is fitted first, since it holds the state and the open ends; the request is shown before it.
+    # The answer is fitted first, since it holds the state and the open ends; they are shown as they were said.
     return found
 
 
@@ -167,14 +189,24 @@ def _body(message: TalkMessage, text: str, names: _Names) -> Iterator[str]:
             yield f'{INDENT}[superseded at {names.reference(ref)}: "{unmarked(cut(sentence, 120))}"]'
 
 
-def _latest_calls(calls: Calls, names: _Names, room: int) -> list[str]:
+def _latest_calls(calls: Calls, digest: Digest, room: int) -> tuple[list[TalkMessage], list[str]]:
+    """The latest calls in about so much room, without the secrets of the digest, and texts that hold further ones."""
+    if room < LEAST_CALLS:
+        return [], []
+    with secrets_found() as texts:
+        latest = calls(room)
+    if digest.secrets or texts:
+        known = without_secrets(Digest(talk=tuple(latest)), (*digest.secrets, *texts))
+        latest = known.talk
+    return list(latest), [text for text in texts if text not in digest.secrets]
+
+
+def _calls_section(messages: Sequence[TalkMessage], names: _Names, room: int) -> list[str]:
     """The latest calls with their results, oldest first; nothing where not even one fits."""
     heading = "latest calls, with their results:"
     left = room - len(heading) - 1
-    if left < LEAST_CALLS:
-        return []
     shown: list[list[str]] = []
-    for message in reversed(calls(left)):
+    for message in reversed(messages):
         rows = [f"{_SPEAKERS[message.kind]} {names.reference(message.ref)}", *_body(message, message.text, names)]
         if _size(rows) > left:
             break

@@ -46,14 +46,15 @@ _NOW, _BINDING, _LIST, _SPARE = Group
 NOW = Section("now", "now", _NOW, 0.15, 2_400, 500, 3_000, is_current=True)
 TODOS = Section("todos", "still to do", _NOW, 0.08, 1_200, 160, 2_500, is_current=True)
 QUESTIONS = Section("questions", "asked and not answered", _NOW, 0.06, 900, 400, 1_500, is_current=True)
-CONSTRAINTS = Section("constraints", "what the user demands", _BINDING, 0.12, 3_600, 320, 8_000, is_knowledge=True)
+CONSTRAINTS = Section(
+    "constraints", "standing demands of the user", _BINDING, 0.12, 3_600, 320, 8_000, is_knowledge=True
+)
 ANSWERS = Section("answers", "what the user chose when asked", _BINDING, 0.08, 2_400, 400, 5_000, is_knowledge=True)
-PLAN = Section("plan", "plan that the user approved", _BINDING, 0.08, 2_000, 200, 2_000, is_current=True)
-CHANGED = Section("changed", "files changed", _LIST, 0.2, 6_000, 160, 9_000, is_knowledge=True)
+CHANGED = Section("changed", "files changed", _LIST, 0.25, 6_000, 160, 9_000, is_knowledge=True)
 COMMANDS = Section("commands", "commands to run again", _LIST, 0.2, 6_000, 600, 9_000, is_knowledge=True)
-ERRORS = Section("errors", "failures that still stand", _LIST, 0.06, 1_000, 260, 1_500, is_current=True)
+ERRORS = Section("errors", "failures that still stand", _LIST, 0.06, 1_600, 420, 2_500, is_current=True)
 FAILURES = Section(
-    "failures", "commands that failed, and what worked instead", _LIST, 0.08, 3_000, 320, 4_000, is_knowledge=True
+    "failures", "commands that failed, and what worked instead", _LIST, 0.06, 4_000, 480, 7_000, is_knowledge=True
 )
 REFUSALS = Section("refusals", "refused", _LIST, 0.06, 1_000, 300, 2_000, is_knowledge=True)
 ARTEFACTS = Section("artefacts", "commits and pull requests", _LIST, 0.05, 1_200, 160, 2_000, is_knowledge=True)
@@ -61,7 +62,7 @@ OTHERS = Section("others", "other commands that worked", _SPARE, 0.2, 5_000, 600
 READ = Section("read", "files read, not changed", _SPARE, 0.1, 1_600, 160, 2_000, is_knowledge=True)
 
 SECTIONS = (
-    NOW, TODOS, QUESTIONS, CONSTRAINTS, ANSWERS, PLAN,
+    NOW, TODOS, QUESTIONS, CONSTRAINTS, ANSWERS,
     CHANGED, COMMANDS, ERRORS, FAILURES, REFUSALS, ARTEFACTS, OTHERS, READ,
 )  # fmt: skip
 """Every section, in the order in which an opening shows them."""

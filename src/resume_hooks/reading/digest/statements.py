@@ -1,4 +1,4 @@
-"""Entries made of what was said: the user's demands and choices, the plan, refusals, and what is open.
+"""Entries made of what was said: the user's demands and choices, refusals, and what is open.
 
 Demands are recognized by their words, precision before recall: a model takes what is listed for a fact, and the talk
 holds the rest. A question, a joke, a doubt, a heading, a line of code or of a log is not a demand, whatever its words.
@@ -76,8 +76,6 @@ _MACHINE = late(
 )
 """A line of code or of a log, half a sentence as a paste has it, a quote of somebody else's."""
 
-PLAN = 20_000  # characters of a plan that are looked at
-
 
 PROSE = 60_000
 """Characters of what the user said that are searched for demands, the latest first."""
@@ -85,14 +83,22 @@ PROSE = 60_000
 ANSWER = 400  # characters of a question and what the user chose
 BRIEF = 8  # words below which a demand is told with the sentence before it, which says what it is about
 NAMED = 120  # characters of what a refused call was about
-_STEP = late(r"#{1,3} |\d+[.)] |[-*] \[")
 
 _PREFERS = late(r"\bprefer(?:s|red|ence)?\b|\b(?:cap|limit|budget|deadline)\b.*\d|\bwithout\s+(?:my\s+)?explicit\b")
 """What binds without the words of a demand."""
 
+_STANDING = late(
+    r"\b(?:always|never|must(?:n'?t)?|do(?:es)?\s+not|don'?t|doesn'?t|avoid|prefer|only|no\s+longer|from\s+now\s+on|"
+    r"instead|rather\s+than|at\s+(?:most|least)|not\s+allowed|forbidden|required|mandatory|ensure|make\s+sure|without|"
+    r"should(?:n'?t)?|shall|needs?\s+to|as\s+\w+\s+as\s+possible|nunca|siempre|jamais|toujours|niemals|immer|muss|sempre|"
+    r"nicht|kein\w*|nie|mai)\b|반드시|하지\s?마|말고|항상|절대|해야|不要|必须|总是|只能|務必|必ず|しないで"
+)
+"""Words of what holds for more than the next step."""
+
 _PASSING = late(
     r"""\A\W*(?:wait\b|hm+\b|oh\b|let'?s\s+(?:discuss|talk|see|try|do\s+(?:it|that|this)|go\b|continue|proceed)
         |i\s+(?:think|see|wonder|want\s+option)\b|go\s+with\s+option\b)
+    | \A\W*(?:yes|yeah|yep|no|nope|ok(?:ay)?|sure|right|that|this|it|these|those)\b(?:\W+\S+){0,9}\Z
     | \boption\s+\w\W*\Z | :\W*\Z | \u2026\Z
     """,
     re.IGNORECASE | re.VERBOSE,
@@ -116,14 +122,14 @@ def is_aside(sentence: str) -> bool:
 
 
 def constraints(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """What the user said of how the work is to be done, the latest first; a correction says so in any words.
+    """What the user said of how the work is to be done, the latest first; not what is to be done next.
 
     A short one comes with the sentence before it. What a later one takes back is left out.
     """
     found: list[tuple[str, RecordPlace]] = []
     for said in _latest(facts.prompts.said):
         sentences = list(prose.sentences(_own_words(said.text)))
-        binding = [at for at, sentence in enumerate(sentences) if _binds(sentence, said)]
+        binding = [at for at, sentence in enumerate(sentences) if _binds(sentence)]
         found += [(_with_subject(sentences, at), said.place) for at in reversed(binding)]
     taken_back = superseded([text for text, _ in reversed(found)])
     last = len(found) - 1
@@ -132,10 +138,13 @@ def constraints(facts: LineageFacts) -> Iterator[DigestEntry]:
             yield entry(text, place)
 
 
-def _binds(sentence: str, said: Quote) -> bool:
+def _binds(sentence: str) -> bool:
     if is_aside(sentence) or _PASSING.search(sentence):
         return False
-    return said.correcting or demands(sentence) or _PREFERS.search(sentence.lower()) is not None
+    lowered = sentence.lower()
+    if _PREFERS.search(lowered):
+        return True
+    return demands(sentence) and _STANDING.search(lowered) is not None
 
 
 def _with_subject(sentences: Sequence[str], at: int) -> str:
@@ -160,15 +169,6 @@ def _both_ends(text: str) -> str:
     if len(text) <= TYPED:
         return redacted(text)
     return f"{redacted(text[:TYPED])[: TYPED // 2]}\n{redacted(text[-TYPED:])[-TYPED // 2 :]}"
-
-
-def plan(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """The latest plan that was approved: its title and its steps."""
-    for said in facts.plans[-1:]:
-        text = redacted(said.text[:PLAN])
-        yield entry(next(prose.sentences(text), ""), said.place, "approved")
-        rows = (row.strip() for row in text.split("\n"))
-        yield from (entry(row.lstrip("#*- "), said.place) for row in rows if _STEP.match(row))
 
 
 def todos(facts: LineageFacts) -> Iterator[DigestEntry]:

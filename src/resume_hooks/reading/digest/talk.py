@@ -25,6 +25,7 @@ TYPED = 4_000  # characters of a prompt up to which it counts as typed by hand
 PASTE_SHOWN = (900, 500)  # characters of a paste that are shown of its two ends
 MESSAGE = 12_000  # characters of one message
 NARRATION = 1_500  # characters of what the assistant said between two calls
+SHORTEST_NARRATION = 60  # characters below which it says nothing that somebody goes on with: "All tests pass."
 REPORT = 4_000  # characters of what a sub-agent reported
 SUMMARY = 16_000  # characters of what the client summed up
 _FENCED = late(r"^([ \t]*)(```|~~~)[^\n]*\n(.*?)(?:^[ \t]*\2[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
@@ -32,7 +33,7 @@ FENCE_LINES = (8, 4)  # lines of a block of code that are shown of its two ends
 TABLE_LINES = (8, 2)  # the same of a table
 _TABLE_ROW = late(r"\s*\|.*\|\s*")
 _PASTED = late(re.escape(prose.PASTE_BEGINS) + r"\n(.*?)\n" + re.escape(prose.PASTE_ENDS), re.DOTALL)
-_BLANK_LINES = late(r"\n[ \t]*(?=\n)")
+_DIRECTIVE = late(r"\s*::[a-z][a-z-]*\{.*\}\s*")  # what Codex tells its own screen
 _SENTENCE = late(r"(?<=[.!?])\s+(?=[A-Z`*(\"'])")
 LIKE = 160  # characters at the beginning of two messages that are alike where one repeats the other
 
@@ -103,7 +104,8 @@ def _without_announcements(text: str) -> str:
         sentences = [sentence for sentence in _SENTENCE.split(row) if not prose.is_announcement(sentence)]
         if any(sentence.strip() for sentence in sentences):
             rows.append(" ".join(sentences))
-    return "\n".join(rows)
+    said = "\n".join(rows)
+    return said if len(said) >= SHORTEST_NARRATION else ""
 
 
 def _latest(quotes: Iterable[Quote], kind: Kind, worded: Callable[[Quote], str]) -> Iterator[_Said]:
@@ -173,7 +175,8 @@ def shown(text: str, most: int) -> str:
     cleaned = _FENCED.sub(_fence, cleaned) if "```" in cleaned or "~~~" in cleaned else cleaned
     if "|" in cleaned:
         cleaned = "\n".join(_with_short_tables(cleaned.split("\n")))
-    cleaned = "\n".join(row.rstrip() for row in cleaned.split("\n") if row.strip())
+    rows = [row.rstrip() for row in cleaned.split("\n") if row.strip() and _DIRECTIVE.fullmatch(row) is None]
+    cleaned = "\n".join(rows)
     return cleaned if len(cleaned) <= most else shortened(cleaned, most)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from resume_hooks.reading.digest import talk
 from resume_hooks.reading.digest.entries import Kind, TalkMessage
 
-RECENT = 3  # the last part of the talk, one of so many, comes whole
+RECENT = 3  # answers that ended a turn, the latest, that come whole before the older ones come at all
 BRIEF = 600  # characters of what was said between two calls
 BEGINNING = 400  # characters of a request that does not fit whole
 SUMMARY_PART = 0.3  # part of the room that a summary may take where talk is left out
@@ -28,7 +28,7 @@ def chosen_talk(messages: Sequence[TalkMessage], room: int, size: Size, *, is_wh
     choice = _Choice(messages, room, size)
     requests, closings = choice.places(Kind.REQUEST), choice.places(Kind.CLOSING)
     first = {at: talk.with_short_pastes(messages[at].text) for at in requests}
-    recent = closings[: -(-len(closings) // RECENT)]
+    recent = closings[:RECENT]
     first |= {at: messages[at].text if at in recent else talk.conclusion(messages[at].text) for at in closings}
     choice.add_summary(sum(size(messages[at], text) for at, text in first.items()))
     for at in requests:

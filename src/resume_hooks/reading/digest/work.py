@@ -24,14 +24,16 @@ from resume_hooks.reading.digest.shell import SimpleCommand
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.system.text import plain_line
 
-LONGEST = 600  # characters of a command that one would run again
+LONGEST = 320  # characters of a command that one would run again
 OFTEN = 5  # runs from which on a command counts as run often
 ALIKE = 3  # commands of one program that are listed
 SOON = 12  # commands after a failed one among which the one that replaced it is looked for
 TURNS = 3  # prompts back to which an error counts as one that may still stand
 LINE = 160  # characters of the line that is quoted of an output
-NAMED = 60  # characters of a command that failed, before what it said
+NAMED = 120  # characters of a command that failed, before what it said
 TELLING_ERROR = 1_000  # characters of a tool's error that are looked at
+TELLING_ROWS = 3  # lines of a failed command's output that are quoted
+WORDS = 320  # characters of these lines
 ENDS = 800  # characters at each end of an output in which a complaint is looked for
 
 _TELLING = late(
@@ -105,7 +107,12 @@ def working_commands(commands: Sequence[ShellCommand], folder: str) -> CommandLi
         (first if listed[command.program] <= ALIKE else rest).append((command, note))
     checks: list[DigestEntry] = []
     others: list[DigestEntry] = []
+    known: set[tuple[str, ...]] = set()
     for command, note in (*first, *rest):
+        parts = {part.words for part in command.parts if shell.program_of((part,))}
+        if parts <= known:
+            continue  # put together of what is listed
+        known |= parts
         typed = command.run.command
         shown = redacted(typed) if "\n" in typed else typed  # an escape before a secret hides it
         row = entry(shell.at_home(shown, folder), command.run.place, note, LONGEST)
@@ -115,8 +122,18 @@ def working_commands(commands: Sequence[ShellCommand], folder: str) -> CommandLi
 
 def _is_check(command: ShellCommand) -> bool:
     """Whether a command checks, builds, starts or publishes something, by the words that a shell would run."""
-    return any(_CHECKS.search(" ".join(part.words[:CHECK_WORDS])) is not None for part in command.parts)
+    for part in command.parts:
+        program = shell.program_of((part,))
+        if not program or program.startswith(_FORGE):
+            continue
+        names = [word.rpartition("/")[2] for word in part.words[:CHECK_WORDS]]
+        if any(_CHECKS.search(name) for name in names):
+            return True
+    return False
 
+
+_FORGE = ("gh ", "glab ", "curl", "wget")
+"""Programs that ask a server what ran there."""
 
 CHECK_WORDS = 4  # words at the beginning of a simple command that say what it does
 _CHECKS = late(
@@ -135,9 +152,16 @@ _ONCE_ONLY = late(
 """Commands that nobody runs again as they stand: documents, messages, help, moves of files, probes."""
 
 
+_PROBE = late(
+    r"\necho\b|\becho\s+[\"'](?:[-=*#]{2,}|\w+[_ ]OK\b)|\A\s*(?:for|while|until)\s|"
+    r"\|\s*(?:python3?|perl|ruby|node)\b|\n.*\n"
+)
+"""Commands that look at several things at once for one occasion: with headings between, in a loop, on several lines."""
+
+
 def _is_run_again(command: ShellCommand) -> bool:
     typed = command.run.command
-    return len(typed) <= LONGEST and _ONCE_ONLY.search(typed) is None
+    return len(typed) <= LONGEST and _ONCE_ONLY.search(typed) is None and _PROBE.search(typed) is None
 
 
 def _runs(found: Sequence[ShellCommand], good: ShellCommand) -> str:
@@ -161,14 +185,28 @@ def replaced_commands(commands: Sequence[ShellCommand]) -> Iterator[DigestEntry]
         if not problem or failed.core in known:
             continue
         known.add(failed.core)
+        if not _is_check(failed) and not failed.program.startswith(_CHANGING):
+            continue  # a look around that failed is of no use to anybody
         later = (other for other in commands[index + 1 : index + SOON] if other.worked)
-        instead = next((other for other in later if failed.program and other.program == failed.program), None)
+        instead = next((other for other in later if _is_like(failed, other)), None)
         if _ONCE_ONLY.search(failed.run.command) and instead is None:
             continue
         said = f"`{cut(redacted(failed.core), NAMED)}` {problem}"
         if instead and instead.core != failed.core:
             said = f"{said}; then `{cut(redacted(instead.core), LINE)}` worked"
         yield entry(said, failed.run.place, most=LONGEST)
+
+
+_CHANGING = ("git ", "gh ", "docker", "kubectl", "terraform", "psql", "ssh", "scp")
+"""Programs whose failure says something, though they check nothing."""
+
+
+def _is_like(failed: ShellCommand, other: ShellCommand) -> bool:
+    """Whether a command tried the same in another way: the same program, and half of the words."""
+    if not failed.program or other.program != failed.program:
+        return False
+    words, others = set(failed.core.split()), set(other.core.split())
+    return 2 * len(words & others) >= min(len(words), len(others))
 
 
 def open_errors(facts: LineageFacts, commands: Sequence[ShellCommand], since: int) -> Iterator[DigestEntry]:
@@ -183,6 +221,8 @@ def open_errors(facts: LineageFacts, commands: Sequence[ShellCommand], since: in
         problem = _what_failed(command)
         if not problem or command.run.place.order <= since or _ONCE_ONLY.search(command.run.command):
             continue
+        if not _is_check(command) and not command.program.startswith(_CHANGING):
+            continue  # a look around that failed stands for nothing
         if not any(_closes(later, command) for later in good):
             yield entry(f"`{cut(redacted(command.core), NAMED)}` {problem}", command.run.place)
     for tool, said in facts.tool_errors.items():
@@ -203,7 +243,8 @@ def _what_failed(command: ShellCommand) -> str:
     if not command.run.failed:
         return f"exit 0, but: {cut(command.complaint, LINE)}" if command.complaint else ""
     rows = [row.strip() for row in command.run.output.split("\n") if row.strip() and not row.startswith("Exit code")]
-    said = cut(next(filter(_TELLING.search, rows), rows[-1] if rows else "no output"), LINE)
+    telling = list(dict.fromkeys(filter(_TELLING.search, rows)))[:TELLING_ROWS]
+    said = cut(" / ".join(telling) or (rows[-1] if rows else "no output"), WORDS)
     return f"exit {command.run.status}: {said}" if command.run.status else f"failed: {said}"
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from resume_hooks.parts.share.export.redact import BEHIND, DEEPEST, ExportRedactor
 from resume_hooks.paths import Where
+from resume_hooks.redaction.known_secrets import Redactor
 from tests.parts.share.export.conftest import GITHUB
 
 HOME = {"HOME": "/home/ann"}
@@ -16,7 +17,9 @@ HOME = {"HOME": "/home/ann"}
 
 def hiding(limit: int = 0, *, redact: bool = True) -> ExportRedactor:
     """As a document has it."""
-    return ExportRedactor(Where(HOME), ["/Users/bob/src", r"C:\Users\cy\src"], redact=redact, limit=limit)
+    return ExportRedactor(
+        Where(HOME), ["/Users/bob/src", r"C:\Users\cy\src"], Redactor() if redact else None, limit=limit
+    )
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ class PartBuilder:
 
     def name(self, text: str) -> str:
         """What something is called, on one line that is not long."""
-        return self.redactor.line(one_line(plain_line(text[: 4 * NAME]), NAME))
+        return one_line(plain_line(self.redactor.line(text[: 4 * NAME])), NAME)
 
     def parts(self, found: ExportConversation, depth: int = 0) -> Iterator[Part]:
         """What was said and done in a conversation. SessionNotFound if the file changed meanwhile."""

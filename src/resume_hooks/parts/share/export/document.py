@@ -21,6 +21,7 @@ from resume_hooks.parts.share.export.select_records import ExportConversation, c
 from resume_hooks.paths import Where
 from resume_hooks.reading.bundle import BundleRedactor
 from resume_hooks.reading.bundle import export as bundle
+from resume_hooks.reading.session_secrets import secrets_of_sessions
 from resume_hooks.sessions.agents.registry import readable
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.locate import SessionFile
@@ -65,10 +66,11 @@ class Document:
         self.choice = choice
         self.turns = 0
         self._where = where
-        self._hide = BundleRedactor()
+        self.known = secrets_of_sessions(sessions) if choice.redact else None
+        self._hide = BundleRedactor(self.known) if self.known else None
         heads_tails = [HeadTail(session.path) for session in sessions]
         self.folders = [home_folder(ends, where) for ends in heads_tails]
-        self._redactor = ExportRedactor(where, self.folders, redact=choice.redact, limit=choice.limit)
+        self._redactor = ExportRedactor(where, self.folders, self.known, limit=choice.limit)
         self._builder = PartBuilder(self._redactor, thoughts=choice.thoughts)
         self._told: list[tuple[SessionPart, ExportConversation]] = []
         family, known = Family(where), set[str]()
@@ -78,7 +80,7 @@ class Document:
             head = self._head(session, ends, folder, found, family)
             self.turns += len(head.turns)
             self._told.append((head, found))
-        title = self._redactor.line(plain_line(heads_tails[-1].title))
+        title = self._title(heads_tails[-1])
         self.name = file_name(title, sessions[-1].session_id, choice.form)
 
     def _head(
@@ -88,7 +90,7 @@ class Document:
         named = self._builder.name
         return SessionPart(
             session_id=session.session_id,
-            title=self._redactor.line(plain_line(ends.title)),
+            title=self._title(ends),
             project=self._redactor.line(plain_line(folder[:MAX_FOLDER])),
             branch=named(ends.branch),
             created=ends.created,
@@ -103,10 +105,14 @@ class Document:
             damaged=found.damaged,
         )
 
+    def _title(self, ends: HeadTail) -> str:
+        """A session's title, cleaned before it is cut, and once more as it is shown."""
+        return self._redactor.line(plain_line(ends.title_by(self._redactor.line)))
+
     @property
     def left_out(self) -> dict[str, int] | None:
         """The secrets that were taken out, by kind; None if none were looked for."""
-        return dict(self._redactor.left_out + self._hide.kinds) if self.choice.redact else None
+        return dict(self._redactor.left_out + self._hide.kinds) if self._hide else None
 
     @property
     def pictures(self) -> int:
@@ -124,7 +130,7 @@ class Document:
         SessionNotFound if a file changed since it was read.
         """
         if self.choice.form == JSON:
-            yield from bundle(self.sessions, self._where, self._hide if self.choice.redact else None)
+            yield from bundle(self.sessions, self._where, self._hide)
             return
         parts, heads = self._parts(carried), [head for head, _ in self._told]
         batch, size = list[str](), 0

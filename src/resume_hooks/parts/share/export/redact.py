@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from resume_hooks.paths import Where
 from resume_hooks.reading.bundle import Homes
 from resume_hooks.reading.render import fields_text
-from resume_hooks.redaction.texts import redact as without_secrets
+from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.transcripts.records import Record
 
 BEHIND = 16_384
@@ -25,15 +25,16 @@ WORD = 500  # characters of a word that may be a secret by its key
 class ExportRedactor:
     """Makes texts fit to leave; ``left_out`` counts secrets by kind, ``cut`` texts that were too long.
 
-    Not ``redact``: secrets and folders stay, and ``left_out`` is empty. ``limit`` in characters, 0 for none.
+    ``known`` is what was found in the sessions before: it goes wherever it stands. None: secrets and folders stay, and
+    ``left_out`` is empty. ``limit`` in characters, 0 for none.
     """
 
-    def __init__(self, where: Where, folders: Iterable[str], *, redact: bool, limit: int) -> None:
+    def __init__(self, where: Where, folders: Iterable[str], known: Redactor | None, *, limit: int) -> None:
         self.left_out: Counter[str] = Counter()
         self.cut = 0
-        self.redact = redact
+        self._known = known
         self._limit = limit
-        self._homes = Homes(where, folders) if redact else None
+        self._homes = Homes(where, folders) if known else None
 
     def text(self, text: str) -> str:
         """A text as it may be shown."""
@@ -53,15 +54,15 @@ class ExportRedactor:
 
         Of one that was cut before, the last word goes: it may be half a secret, which nothing would know again.
         """
-        if self.redact and text.endswith("…"):
+        if self._known and text.endswith("…"):
             last = text.rsplit(None, 1)[-1]
             text = f"{text.removesuffix(last)}…"
         return self._clean(text, Counter())
 
     def _clean(self, text: str, left_out: Counter[str]) -> str:
-        if not self.redact or not text:
+        if self._known is None or not text:
             return text
-        clean, secrets = without_secrets(text)
+        clean, secrets = self._known.redact_and_tell(text)
         left_out.update(secret.kind for secret in secrets)
         return self._homes.hidden(clean)[0] if self._homes else clean
 

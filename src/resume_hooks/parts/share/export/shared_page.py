@@ -27,6 +27,7 @@ from resume_hooks.parts.share.export.select_records import WHOLE
 from resume_hooks.parts.share.export.writing import Sink, measured
 from resume_hooks.paths import Where, private_folder
 from resume_hooks.reading.bundle import BundleRedactor, Homes, export
+from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.storage.staging import PIECE, Taken, taken_in
 
 PAGE = DocumentOptions(HTML, redact=True, thoughts=True, what=WHOLE, limit=LIMIT)
@@ -71,7 +72,7 @@ def packed(document: Document, where: Where) -> Iterator[PackedBundle]:
 
     SessionNotFound if one can't be read, WriteFailed where the disk refuses.
     """
-    taken = BundleRedactor(Homes(where, document.folders))
+    taken = BundleRedactor(document.known or Redactor(), Homes(where, document.folders))
     sink = Sink()
     with contextlib.ExitStack() as stack:
         try:

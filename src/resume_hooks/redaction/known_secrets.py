@@ -1,0 +1,265 @@
+"""Values that the rules found once, and where they occur again: no rule knows a secret in another text's company.
+
+A title is a prompt's text on one line, a file's name holds what a tool was told, a summary quotes. There nothing before
+the value tells what it is, so ``Redactor`` remembers the value itself. Invariant: what ``redact`` returns holds no
+learned value in a form that this module looks for, and nothing that a rule finds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from resume_hooks.redaction.false_positives import is_common, is_made_by_chance
+from resume_hooks.redaction.json_lines import find_in_line, is_kept, is_record, strings_with_paths, without
+from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.redaction.spans import Span, merged
+from resume_hooks.redaction.texts import Secret, find, in_characters, text_without, until_clean
+from resume_hooks.redaction.unescape import DEEPEST, Views, shown, unescaped
+
+SHORTEST = 6
+"""Bytes of a value that is looked for elsewhere; a shorter one goes only where a rule finds it."""
+
+_ALONE = 8
+"""Bytes from which on a value made by chance counts inside a longer word, too."""
+
+_LINE = 16
+"""Bytes of a line of a longer secret, such as a private key, that counts by itself."""
+
+_CUT_LENGTH = 3
+"""Bytes of a value's beginning, or of its end, that count beside an ellipsis."""
+
+_FOLDS = b" \t\r\n\\\"'`"
+"""What quoting, escaping and folding put between the characters of a value."""
+
+_BETWEEN = rb"[\s\\\"'`]*"
+
+_DIGIT = late(rb"\d")
+_NAMED = late(rb"[\w.-]{1,60}=([^=\s]{8,4000})")
+_ELLIPSIS = late(rb"\s{0,4}(?:\xe2\x80\xa6|\.\.\.|\[cut)\s{0,4}")
+_MOST_ELLIPSES = 1_000
+"""Ellipses of one text beside which parts of values are looked for."""
+
+_TELLING = late(rb"(?i)pass|pwd|secret|token|credential|\bkey|_key|://|\bpw\b|\blogin\b|\bauth")
+_BEFORE, _BEHIND = 100, 40
+"""Bytes before and behind a word within which another word must tell that it is a password."""
+
+KNOWN = 4
+"""The rank of a known value: a rule that finds it where it stands says more about its kind."""
+
+
+class _Value(NamedTuple):
+    """A learned value without what folding and quoting add (``squeezed``), and how to find it in a text."""
+
+    kind: str
+    squeezed: bytes
+    pattern: re.Pattern[bytes]
+
+    def spans(self, text: bytes) -> Iterator[Span]:
+        """Where the value stands in a text."""
+        return (Span(self.kind, *match.span(), KNOWN) for match in self.pattern.finditer(text))
+
+
+class Redactor:
+    """Takes out of texts what the rules find, and each value that they found before, wherever it occurs.
+
+    Learn from the texts as they were written, before anything is cut or joined; redact before that, too. What decides
+    where a value counts is how likely the same characters stand for something else:
+
+    - made by chance, and eight bytes or longer: anywhere, even inside a word, in quotes, escaped, percent-encoded, over
+      lines, and three characters of its beginning or its end beside an ellipsis, or at the end of a text that was cut;
+    - made by chance and shorter, or digits alone: as a whole word;
+    - a word, such as ``sunshine``: as a whole word close to one that tells of a password;
+    - below six bytes, or a word that programs are full of (``postgres``): only where a rule finds it.
+    """
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        self._anywhere: dict[bytes, _Value] = {}
+        self._as_words: dict[bytes, _Value] = {}
+        self._near_telling_words: dict[bytes, _Value] = {}
+        self._spared: set[bytes] = set()
+        self._parts: tuple[bytes, ...] | None = None
+        for text in texts:
+            self.learn(text)
+
+    def spare(self, names: Iterable[str]) -> None:
+        """Never remember these, whatever a rule takes them for: the ids of sessions, by which they are found."""
+        self._spared.update(name.encode("utf-8", "surrogatepass") for name in names)
+
+    def learn(self, text: str) -> None:
+        """Remember each secret that the rules find in a raw text."""
+        for secret in find(text):
+            value = text[secret.start : secret.end]
+            self._remember(secret.kind, value.encode("utf-8", "surrogatepass"))
+
+    def learn_line(self, line: bytes) -> None:
+        """Remember each secret in a transcript's line."""
+        for secret in find_in_line(line):
+            self._remember(secret.kind, line[secret.start : secret.end])
+
+    def redact(self, text: str) -> str:
+        """``text`` with ``[secret removed: <kind>]`` for each secret; the same object if it holds none."""
+        return self.redact_and_tell(text)[0]
+
+    def redact_and_tell(self, text: str) -> tuple[str, list[Secret]]:
+        """What ``redact`` returns, and the secrets, placed in characters of ``text``."""
+        return until_clean(text, self._find, text_without)
+
+    def redact_line(self, line: bytes) -> tuple[bytes, list[Secret]]:
+        """A transcript's line without secrets, and the secrets, placed in its bytes.
+
+        What ``json_lines.redact_line`` leaves alone stays, but for folders and the names of files: a known value goes
+        from keys, from ``cwd`` and from lists of files, too. The line stays the object of JSON that it was.
+        """
+        return until_clean(line, self._find_in_line, without)
+
+    def _remember(self, kind: str, found: bytes) -> None:
+        value = _unescaped_wholly(found)
+        for part in (value, *_long_lines(value), *_telling_parts(value)):
+            self._remember_value(kind, part)
+
+    def _remember_value(self, kind: str, value: bytes) -> None:
+        squeezed = value.translate(None, _FOLDS)
+        if len(squeezed) < SHORTEST or is_common(squeezed) or squeezed in self._spared:
+            return
+        self._parts = None
+        if squeezed.isdigit() or (len(squeezed) < _ALONE and is_made_by_chance(squeezed)):
+            self._as_words.setdefault(squeezed, _Value(kind, squeezed, _whole_word(value)))
+        elif is_made_by_chance(squeezed):
+            from urllib.parse import quote_from_bytes  # 3 ms, and few texts hold a secret
+
+            for form in {squeezed, quote_from_bytes(squeezed, safe="").encode()}:
+                self._anywhere.setdefault(form, _Value(kind, form, _folded(form)))
+        else:
+            self._near_telling_words.setdefault(squeezed, _Value(kind, squeezed, _whole_word(value)))
+
+    def _find(self, text: str) -> list[Secret]:
+        found = find(text)
+        if not self._anywhere and not self._as_words and not self._near_telling_words:
+            return found
+        raw = text.encode("utf-8", "surrogatepass")
+        known = in_characters(raw, text, merged(self._in_text(raw)))
+        spans = (Span(secret.kind, secret.start, secret.end, 0) for secret in found)
+        again = (Span(secret.kind, secret.start, secret.end, KNOWN) for secret in known)
+        return [Secret(*span[:3]) for span in merged([*spans, *again])]
+
+    def _find_in_line(self, line: bytes) -> list[Secret]:
+        found = find_in_line(line)
+        if not self._may_hold_known(line):
+            return found
+        spans = [Span(secret.kind, secret.start, secret.end, 0) for secret in found]
+        if not is_record(line):
+            return [Secret(*span[:3]) for span in merged([*spans, *self._in_text(line)])]
+        for leaf, _ in strings_with_paths(line):
+            if leaf.path != (b"cwd",) and leaf.path[:1] != (b"snapshot",) and is_kept(line, leaf):
+                continue
+            known = self._in_text(line[leaf.start : leaf.end], in_json=True)
+            spans += [span._replace(start=span.start + leaf.start, end=span.end + leaf.start) for span in known]
+        return [Secret(*span[:3]) for span in merged(spans)]
+
+    def _may_hold_known(self, line: bytes) -> bool:
+        """Whether the beginning or the end of a value stands in a line: most lines are passed over by this alone."""
+        if self._parts is None:
+            values = [*self._anywhere, *self._as_words, *self._near_telling_words]
+            parts = [part for value in values for part in (value[:_CUT_LENGTH], value[-_CUT_LENGTH:])]
+            self._parts = tuple(dict.fromkeys(parts))
+        if not self._parts:
+            return False
+        squeezed = line.translate(None, _FOLDS)
+        return any(part in squeezed for part in self._parts)
+
+    def _in_text(self, raw: bytes, *, in_json: bool = False) -> list[Span]:
+        """Every known value in UTF-8 text, through each layer of its escapes, in places of ``raw``."""
+        views = Views(raw, in_json=in_json)
+        found = []
+        for depth, text in views:
+            for span in self._in_view_and_as_shown(text):
+                start, end = views.traced(depth, span.start, span.end)
+                found.append(span._replace(start=start, end=end))
+        return found
+
+    def _in_view_and_as_shown(self, text: bytes) -> Iterator[Span]:
+        yield from self._in_view(text)
+        if view := shown(text):
+            for span in self._in_view(view.text):
+                start, end = view.origin(span.start, span.end)
+                yield span._replace(start=start, end=end)
+
+    def _in_view(self, text: bytes) -> Iterator[Span]:
+        squeezed = text.translate(None, _FOLDS)
+        for value in (*self._anywhere.values(), *self._as_words.values()):
+            if value.squeezed in squeezed:
+                yield from value.spans(text)
+        for value in self._near_telling_words.values():
+            if value.squeezed in squeezed:
+                yield from (span for span in value.spans(text) if _is_near_telling_word(text, span))
+        yield from self._cut_values(text)
+
+    def _cut_values(self, text: bytes) -> Iterator[Span]:
+        """What is left of values beside ellipses, and at the end of the text."""
+        yield from self._cut_before(text, len(text))
+        for number, ellipsis in enumerate(_ELLIPSIS.finditer(text)):
+            if number == _MOST_ELLIPSES:
+                break
+            yield from self._cut_before(text, ellipsis.start())
+            yield from self._cut_behind(text, ellipsis.end())
+
+    def _cut_before(self, text: bytes, end: int) -> Iterator[Span]:
+        for value in self._anywhere.values():
+            longest = min(len(value.squeezed) - 1, end)
+            for length in range(longest, _CUT_LENGTH - 1, -1):
+                start = end - length
+                if text.startswith(value.squeezed[:length], start) and not text[start - 1 : start].isalnum():
+                    yield Span(value.kind, start, end, KNOWN)
+                    break
+
+    def _cut_behind(self, text: bytes, start: int) -> Iterator[Span]:
+        for value in self._anywhere.values():
+            longest = min(len(value.squeezed) - 1, len(text) - start)
+            for length in range(longest, _CUT_LENGTH - 1, -1):
+                end = start + length
+                if text.startswith(value.squeezed[-length:], start) and not text[end : end + 1].isalnum():
+                    yield Span(value.kind, start, end, KNOWN)
+                    break
+
+
+def _unescaped_wholly(value: bytes) -> bytes:
+    """A value without the escapes of the text in which it was found."""
+    for _ in range(DEEPEST):
+        plain = unescaped(value)
+        if plain is None:
+            break
+        value = plain
+    return value
+
+
+def _long_lines(value: bytes) -> list[bytes]:
+    """The lines of a secret of several, each of which would tell a part of it; not those that begin or end a key."""
+    lines = [line.strip() for line in value.splitlines()]
+    if len(lines) < 2:
+        return []
+    return [line for line in lines if len(line) >= _LINE and not line.startswith(b"-----")]
+
+
+def _telling_parts(value: bytes) -> list[bytes]:
+    """What is secret of a value that was found with more: a cookie with its name, the address of a hook."""
+    if named := _NAMED.fullmatch(value):
+        return [named[1]]
+    if not value.startswith((b"http://", b"https://")):
+        return []
+    segments = value.split(b"/")[3:]
+    return [part for part in segments if len(part) >= _ALONE and _DIGIT.search(part) and is_made_by_chance(part)]
+
+
+def _folded(value: bytes) -> re.Pattern[bytes]:
+    return late(_BETWEEN.join(re.escape(bytes([sign])) for sign in value))
+
+
+def _whole_word(value: bytes) -> re.Pattern[bytes]:
+    return late(rb"(?<![A-Za-z0-9])" + re.escape(value) + rb"(?![A-Za-z0-9])")
+
+
+def _is_near_telling_word(text: bytes, span: Span) -> bool:
+    before = _TELLING.search(text, max(0, span.start - _BEFORE), span.start)
+    return before is not None or _TELLING.search(text, span.end, span.end + _BEHIND) is not None

@@ -1,0 +1,132 @@
+"""A secret that a session holds in many places reaches no output, not even the name of a file."""
+
+from __future__ import annotations
+
+import base64
+import random
+import re
+import zlib
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.derive import agents
+from resume_hooks.derive.child.write import write
+from resume_hooks.parts.share.export import FORMS as DOCUMENTS
+from resume_hooks.parts.share.export import JSON, LIMIT
+from resume_hooks.parts.share.export.document import Document, DocumentOptions
+from resume_hooks.parts.share.export.select_records import WHOLE
+from resume_hooks.parts.share.export.shared_page import PAGE, packed
+from resume_hooks.redaction.texts import redact
+from resume_hooks.sessions.locate import session_file
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    Record,
+    assistant,
+    custom_title,
+    tool_result,
+    tool_use,
+    user,
+    write_session,
+)
+from tests.redaction.planted import FORMS, Form
+
+PART = 3
+"""Characters of a secret that may not stand beside one another in what leaves."""
+
+CHANCE = 6
+"""The same of a secret of common letters, of which three stand anywhere by chance."""
+
+_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""An id of a session or a record, which is made by chance, too."""
+
+ROUNDS = [
+    form
+    for form in FORMS
+    if redact(form.words.format(form.make(random.Random(form.name))))[1] and "\n" not in form.make(random.Random(1))
+]
+
+
+def records(form: Form, secret: str) -> list[Record]:
+    """A session with a secret in its first prompt, a title, a call, a result, a patch and the names of files."""
+    told = form.words.format(secret)
+    file = f"/srv/{secret}.txt"
+    patch = [{"oldStart": 1, "oldLines": 1, "newStart": 1, "newLines": 1, "lines": [f"-{secret}", f"+x {secret[:9]}…"]}]
+    return [
+        user(f"deploy {secret} with:\n{told}\nplease", uuid="a", parent=None, ts=1, cwd="/srv"),
+        custom_title(f"deploy {secret} now"),
+        tool_use("t1", uuid="b", parent="a", ts=2, name="Write", tool_input={"file_path": file, "content": secret}),
+        {
+            **tool_result("t1", f"wrote {file}: '{secret}'", uuid="c", parent="b", ts=3),
+            "toolUseResult": {"filePath": file, "structuredPatch": patch, "originalFile": f"a\n{secret}\n"},
+        },
+        assistant(f"I wrote `{secret}` into {file}.", uuid="d", parent="c", ts=4, tokens=9),
+        {"type": "file-history-snapshot", "messageId": "m", "snapshot": {"trackedFileBackups": {file: {}}}},
+    ]
+
+
+def left(text: str, secret: str, without: str) -> list[str]:
+    """The runs of a secret's characters in a text that the same text about another secret does not hold."""
+    runs = {secret[at : at + CHANCE] for at in range(len(secret) - CHANCE + 1)}
+    short = {secret[at : at + PART] for at in range(len(secret) - PART + 1) if not secret[at : at + PART].isalnum()}
+    text, without = (_ID.sub("", each) for each in (text, without))
+    return sorted(run for run in runs | short if run in text and run not in without)
+
+
+def outputs(config_home: ConfigHome, form: Form, secret: str) -> dict[str, str]:
+    """All that can be made of a session, by what it is; names of files, too."""
+    path = write_session(config_home.project("/srv"), SESSION, records(form, secret))
+    session, where = session_file(path), config_home.where
+    made = {}
+    for kind in DOCUMENTS:
+        document = Document([session], DocumentOptions(kind, True, True, WHOLE, LIMIT), where)
+        made[kind] = b"".join(document.chunks()).decode()
+        made[f"name of {kind}"] = document.name
+    page = Document([session], PAGE, where)
+    with packed(page, where) as bundle:
+        shared = b"".join(bundle.chunks(page)).decode()
+        bundle.stream.seek(0)
+        made["bundle in the page"] = zlib.decompress(bundle.stream.read(), 31).decode()
+    made["shared page"] = re.sub(r"(?s)<script type=.application/x-resume.*?</script>", "", shared)
+    child = write(agents.fresh(session, where, kind="handoff"), where)
+    made["child"] = Path(child.file).read_text()
+    made["title"] = child.title
+    Path(child.file).unlink()
+    return made
+
+
+@pytest.mark.parametrize("form", ROUNDS, ids=lambda form: form.name)
+def test_no_output_holds_any_of_it(config_home: ConfigHome, form: Form) -> None:
+    """Whatever the kind of secret: page, Markdown, bundle, child, titles and names of files."""
+    secret = form.make(random.Random(form.name))
+    other = outputs(config_home, form, form.make(random.Random(f"{form.name} another")))
+    for what, text in outputs(config_home, form, secret).items():
+        assert left(text, secret, other[what]) == [], what
+        assert base64.b64encode(secret.encode())[:12].decode() not in text
+
+
+@pytest.mark.parametrize("value", ["xho9ypjaxtb", "Vq7#kd!w"])
+def test_a_value_on_the_line_below_its_name(config_home: ConfigHome, value: str) -> None:
+    """A title is one line: the rule that finds the value over two lines finds it there no more."""
+    rows = [user(f"deploy with:\npassword: >-\n  {value}\nand go on", uuid="a", parent=None, ts=1, cwd="/srv")]
+    path = write_session(config_home.project("/srv"), SESSION, rows)
+    document = Document([session_file(path)], DocumentOptions("html", True, True, WHOLE, LIMIT), config_home.where)
+    assert value not in b"".join(document.chunks()).decode()
+    assert value[:3].lower() not in document.name
+    child = write(agents.fresh(session_file(path), config_home.where, kind="handoff"), config_home.where)
+    assert value not in Path(child.file).read_text()
+
+
+def test_a_file_that_is_named_after_a_secret_stays(config_home: ConfigHome) -> None:
+    """A bundle names the files beside a session; none is named after what was taken out."""
+    rows = [user("use\nDB_PASSWORD=xho9ypjaxtb\n", uuid="a", parent=None, ts=1, cwd="/srv")]
+    path = write_session(config_home.project("/srv"), SESSION, rows)
+    results = Path(path).with_suffix("") / "tool-results"
+    results.mkdir(parents=True)
+    (results / "xho9ypjaxtb.txt").write_text("fine\n")
+    (results / "other.txt").write_text("see xho9ypjaxtb\n")
+    document = Document([session_file(path)], DocumentOptions(JSON, True, True, WHOLE, 0), config_home.where)
+    bundle = b"".join(document.chunks()).decode()
+    assert "xho9" not in bundle
+    assert "other.txt" in bundle

@@ -1,0 +1,26 @@
+"""What a search shows holds no secret: neither its snippets nor its titles."""
+
+from __future__ import annotations
+
+from tests.builders import ConfigHome
+from tests.search.asking import marked, search, talk
+
+VALUE = "xho9ypjaxtbw"
+
+
+def test_snippets_and_titles_hold_none(config_home: ConfigHome) -> None:
+    """A snippet is one line, of which no rule knows any more what two lines said; its words are marked as before."""
+    talk(config_home, 1, f"Deploy the frontend with:\npassword: >-\n  {VALUE}\nand {VALUE} again", "done")
+    found = search(config_home, "frontend")
+    (hit,) = found.hits
+    assert VALUE not in hit.title
+    assert VALUE not in hit.snippet
+    assert "[secret removed: password]" in hit.snippet
+    assert marked(found) == {"frontend"}
+
+
+def test_what_holds_none_is_shown_as_it_is(config_home: ConfigHome) -> None:
+    """Nothing else changes."""
+    talk(config_home, 1, "Deploy the frontend", "done")
+    (hit,) = search(config_home, "frontend").hits
+    assert hit.snippet == hit.title == "Deploy the frontend"
