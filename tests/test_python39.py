@@ -16,14 +16,14 @@ MODULES = [
     "errors", "part", "paths", "part_table", "seam", "archive.__init__", "archive.retention.__init__",
     "archive.retention.pending",
     "hooks.__init__", "hooks.fallback", "hooks.hook_state", "hooks.pending_handoff",
-    "hooks.plain_cards", "hooks.reply", "hooks.session", "hooks.triggers",
+    "hooks.plain_cards", "hooks.reply", "hooks.session", "hooks.start_parts", "hooks.triggers",
     "parts.__init__",
     "sessions.__init__", "sessions.link_log",
     "storage.__init__", "storage.append_carryover", "storage.atomic",
     "storage.locks", "storage.state_file", "system.__init__", "system.bug_log",
     "system.clipboard", "system.clipboard_tools", "system.invocation", "system.processes", "system.subprocesses",
     "system.terminal", "system.text", "transcripts.__init__", "transcripts.bookkeeping",
-    "transcripts.lines",
+    "transcripts.lines", "transcripts.parted_text",
 ]  # fmt: skip
 ASKED = ("at a start", "whether the driver is needed")
 """The questions that are asked before the engine is there."""

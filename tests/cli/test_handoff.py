@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.reading.digest import as_text
+from resume_hooks.derive.fresh_child import OPENING_LINE
+from resume_hooks.reading.digest import opening
 from resume_hooks.reading.digest.entries import digest_at
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, tool_result, tool_use, write_session
 from tests.cli.conftest import Cli, Document
@@ -45,9 +46,9 @@ def test_a_handoff_holds_the_digest_and_leaves_nothing_else(
     """The child opens with it and keeps it whole; the project's folder stays empty."""
     data = document("handoff", SESSION, "-n", "go on")["data"]
     assert data["documents"] == []
-    opening = json.loads(Path(data["file"]).read_bytes().splitlines()[1])["message"]["content"]
-    assert COMMAND in opening
-    assert opening.endswith("\ngo on")
+    told = json.loads(Path(data["file"]).read_bytes().splitlines()[OPENING_LINE])["message"]["content"]
+    assert COMMAND in told
+    assert told.endswith("\ngo on")
     kept = digest_at(data["file"])
     assert kept is not None
     assert COMMAND in kept.of("commands")[0].text
@@ -95,7 +96,7 @@ def test_a_new_task_gets_what_is_known(document: Document, parent: Path, config_
     text = Path(made["file"]).read_text()
     assert COMMAND in text
     assert "**New task:** write the notes" in text
-    assert "goal, in the user's words" not in text
+    assert "last request, USER" not in text
     assert made["tokens_after"] <= plain["tokens_after"] + 60
 
 
@@ -113,6 +114,6 @@ def test_a_kept_digest_is_read_and_not_found(config_home: ConfigHome, cli: Cli, 
     digest = digest_at(str(child))
     assert digest is not None
     done = cli("read", f"{child.stem}:3")
-    assert as_text.full(digest) in done.stdout.decode()
+    assert opening.full(digest) in done.stdout.decode()
     hits = document("search", "zymurgy", "--all")["data"]["hits"]
     assert {hit["session_id"] for hit in hits} == {SESSION}

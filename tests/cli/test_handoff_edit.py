@@ -94,7 +94,7 @@ def test_what_was_saved_is_what_the_child_is_told(desk: Desk) -> None:
     assert block.endswith("[/SESSION LINEAGE]")
     assert digest.startswith("digest of what was done before")
     assert digest.endswith("\nuse tabs\n(/SESSION LINEAGE)")
-    assert "  - prompt 0 (first" in digest
+    assert "\nUSER :0\n  prompt 0\n" in digest
     assert "# What the fresh session" not in digest
     assert step.endswith("\ngo on")
     assert os.listdir(desk.tmp) == []
@@ -164,11 +164,11 @@ def test_no_room_for_the_text(desk: Desk) -> None:
 
 def test_work_is_not_lost_when_the_child_can_not_be_made(desk: Desk) -> None:
     """Too long a text: it stays where the message says."""
-    script = desk.editor("head -c 30000 /dev/zero | tr '\\0' x >> \"$1\"")
+    script = desk.editor("head -c 300000 /dev/zero | tr '\\0' x >> \"$1\"")
     done = desk.handoff(EDITOR=script)
     assert done.code == 2
     (folder,) = desk.tmp.iterdir()
     assert f"What you wrote is kept in {folder}/handoff.md" in done.text
-    assert (folder / "handoff.md").stat().st_size > 30_000
+    assert (folder / "handoff.md").stat().st_size > 300_000
     assert folder.stat().st_mode & 0o777 == 0o700
     assert desk.openings() == []

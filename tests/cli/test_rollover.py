@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from resume_hooks.derive.fresh_child import OPENING_LINE
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
 from tests.cli.conftest import Cli, Document
 from tests.needs import REPO
@@ -127,7 +128,7 @@ def environ_of(made: StandIn) -> dict[str, str]:
 
 def opening_of(file: str) -> str:
     """What a child opens with."""
-    row = json.loads(Path(file).read_bytes().splitlines()[1])
+    row = json.loads(Path(file).read_bytes().splitlines()[OPENING_LINE])
     return str(row["message"]["content"])
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from resume_hooks.derive.fresh_child import OPENING_LINE
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
 from tests.cli.conftest import Cli
 
@@ -51,7 +52,7 @@ def test_handoff_takes_every_word_as_the_next_step(cli: Cli, parent: Path, text:
     assert " · handoff" in card
     assert "Ctrl+C" not in card
     (child,) = [path for path in parent.parent.iterdir() if path != parent]
-    assert json.loads(child.read_bytes().splitlines()[1])["message"]["content"].endswith(f"\n{text}")
+    assert json.loads(child.read_bytes().splitlines()[OPENING_LINE])["message"]["content"].endswith(f"\n{text}")
 
 
 def test_bytes_that_are_no_text(cli: Cli, parent: Path) -> None:

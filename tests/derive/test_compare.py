@@ -31,8 +31,8 @@ from resume_hooks.derive.summary import MAX_PARTS, MAX_SUMMARY, PART
 from resume_hooks.derive.trim.options import options_of
 from resume_hooks.errors import NotATranscript, SessionNotFound
 from resume_hooks.hooks import context_notice
-from resume_hooks.reading.digest.as_text import OPENING
 from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.opening import DEFAULT_TOKENS
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.api_usage import HOUR, Traffic
@@ -105,7 +105,7 @@ def test_warm(config_home: ConfigHome) -> None:
     assert (rows[GO_ON].after, rows[GO_ON].uncached) == (110_300, 0)
     assert rows[TRIM].after < 50_000
     assert rows[TRIM].uncached == rows[TRIM].after - SHARED
-    assert 0 < rows[HANDOFF].after - found.base.tokens < OPENING / 4 + 500
+    assert 0 < rows[HANDOFF].after - found.base.tokens < DEFAULT_TOKENS + 500
     assert rows[HANDOFF].uncached == rows[HANDOFF].after - SHARED
     assert rows[ROLLOVER].after == rows[HANDOFF].after + SUMMARY
     assert rows[ROLLOVER].uncached == rows[ROLLOVER].after - SHARED + 110_300 - found.base.tokens

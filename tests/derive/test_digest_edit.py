@@ -48,5 +48,5 @@ def test_the_next_step_is_found_behind_any_edit() -> None:
 def test_a_very_long_text_is_refused() -> None:
     """It belongs into a file: a child's opening is read with every turn."""
     assert len(edited_digest("x" * MAX_EDITED)) == MAX_EDITED
-    with pytest.raises(UsageError, match="20,001 characters"):
+    with pytest.raises(UsageError, match="200,001 characters"):
         edited_digest("x" * (MAX_EDITED + 1))

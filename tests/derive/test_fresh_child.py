@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.fresh_child import MAX_STEP, FreshLines, RolloverPlan
+from resume_hooks.derive.fresh_child import MAX_STEP, OPENING_LINE, TITLE_LINE, FreshLines, RolloverPlan
 from resume_hooks.errors import CheckFailed, NothingToHandOff, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
@@ -77,11 +77,11 @@ def test_a_step_gives_a_title_that_a_terminal_can_show(config_home: ConfigHome) 
 
 
 def test_the_child_has_the_documented_form(config_home: ConfigHome) -> None:
-    """Line 1 metadata, a summary record as root, a synthetic answer with a card, a title: field by field."""
+    """Line 1 metadata, a title, a summary record as root, a synthetic answer with a card: field by field."""
     parent = a_parent(config_home)
     receipt, records = rolled(config_home, parent, next_step="write the changelog")
     assert len(records) == 4
-    metadata, opening, answer, title = records
+    metadata, title, opening, answer = records
     child = receipt.session_id
 
     assert metadata == {
@@ -122,8 +122,8 @@ def test_the_child_has_the_documented_form(config_home: ConfigHome) -> None:
     assert title == {"type": "custom-title", "customTitle": "write the changelog · handoff", "sessionId": child}
     raw = Path(receipt.file).read_bytes()
     assert raw.endswith(b"\n")
-    assert raw.split(b"\n")[1].startswith(b'{"parentUuid":null,')
-    assert raw.split(b"\n")[3].startswith(b'{"type":"custom-title"')
+    assert raw.split(b"\n")[OPENING_LINE].startswith(b'{"parentUuid":null,')
+    assert raw.split(b"\n")[TITLE_LINE].startswith(b'{"type":"custom-title"')
     assert b": " not in raw.split(b"\n")[0]
 
 
@@ -156,7 +156,7 @@ def test_bookkeeping_is_carried_byte_for_byte(config_home: ConfigHome) -> None:
     ]
     parent = a_parent(config_home, older, PR, TAG, MODE, *other, TREE)
     receipt, _ = rolled(config_home, parent)
-    lines = Path(receipt.file).read_bytes().splitlines()[3:-1]
+    lines = Path(receipt.file).read_bytes().splitlines()[4:]
     child = receipt.session_id.encode()
     inner = TREE.replace(SESSION.encode(), child).replace(child, SESSION.encode(), 1)
     expected = [one.replace(SESSION.encode(), child) for one in (TAG, PR, MODE)]
@@ -179,14 +179,14 @@ def test_titles_count_within_the_project(config_home: ConfigHome) -> None:
     fourth, records = rolled(config_home, locate.session_file(first.file))
     titles = [r.title.removeprefix("Fix the parser · ") for r in (first, second, third, fourth)]
     assert titles == ["handoff", "handoff 2", "rollover", "handoff 3"]
-    assert "1. (file gone) · " in records[1]["message"]["content"]
+    assert "1. (file gone) · " in records[OPENING_LINE]["message"]["content"]
 
 
 def test_branch_version_and_folder_are_the_parents_own(config_home: ConfigHome) -> None:
     """The last branch and version; the folder that the project is named after, however the model moved."""
     moved = user("later", uuid="x", parent="r3", ts=9, cwd="/tmp", gitBranch="feature/x", version="2.1.112")
     _, records = rolled(config_home, a_parent(config_home, moved))
-    opening = records[1]
+    opening = records[OPENING_LINE]
     assert (opening["cwd"], opening["gitBranch"], opening["version"]) == (CWD, "feature/x", "2.1.112")
 
 
@@ -241,7 +241,7 @@ def test_another_output_folder(config_home: ConfigHome, tmp_path: Path) -> None:
     """The child goes there and nowhere else, with a warning; its lineage block names the true place."""
     receipt, records = rolled(config_home, a_parent(config_home), output_dir=str(tmp_path))
     assert receipt.file == str(tmp_path / f"{receipt.session_id}.jsonl")
-    assert f"   {receipt.file}\n" in records[1]["message"]["content"]
+    assert f"   {receipt.file}\n" in records[OPENING_LINE]["message"]["content"]
     assert receipt.warnings
     assert len(os.listdir(config_home.project())) == 1
 
@@ -266,7 +266,7 @@ def test_any_next_step_is_kept_word_for_word(config_home: ConfigHome, name: str)
     """The model reads the user's words as they were; all checks hold, and the session keeps its own title."""
     step = STEPS[name]
     receipt, records = rolled(config_home, a_parent(config_home), next_step=step)
-    assert records[1]["message"]["content"].endswith(f"{CLOSING}\n\n{NEXT_STEP}\n{step}")
+    assert records[OPENING_LINE]["message"]["content"].endswith(f"{CLOSING}\n\n{NEXT_STEP}\n{step}")
     info = get_session_info(receipt.session_id, directory=CWD)
     assert info is not None
     assert info.custom_title == receipt.title
@@ -289,7 +289,7 @@ def test_any_title_and_any_step_pass_all_checks(config_home: ConfigHome, step: s
 def test_what_a_step_can_not_hold(config_home: ConfigHome, step: str, end: str) -> None:
     """White space is no next step; what UTF-8 can't hold can't be written, and becomes a question mark."""
     _, records = rolled(config_home, a_parent(config_home), next_step=step)
-    assert records[1]["message"]["content"].endswith(end)
+    assert records[OPENING_LINE]["message"]["content"].endswith(end)
 
 
 def test_a_document_is_no_next_step(config_home: ConfigHome) -> None:

@@ -57,11 +57,11 @@ def back(home: ConfigHome, number: int) -> str:
     return given_back(session_id(number), str(home.project() / f"{session_id(number)}.jsonl"))
 
 
-def test_a_first_session_without_rules_gets_nothing(config_home: ConfigHome) -> None:
-    """No ancestors, nothing the user demanded, no command that worked: not even a heading."""
+def test_what_was_said_comes_back(config_home: ConfigHome) -> None:
+    """Also of a first session, without ancestors, demands and commands; of a session without a file nothing does."""
     write_session(config_home.project(), ONE, conversation(2))
-    assert back(config_home, 1) == ""
-    assert back(config_home, 2) == "", "a session without a file"
+    assert "\nlast answer, ASSISTANT :3\n  answer 3" in back(config_home, 1)
+    assert back(config_home, 2) == ""
 
 
 def test_the_lineage_comes_back(config_home: ConfigHome) -> None:

@@ -114,13 +114,13 @@ def test_here_runs_the_clients_compaction(parent: Path) -> None:
     assert "is not an option" in refused["text"]
 
 
-@pytest.mark.parametrize("value", ["trim", "handoff", "client"])
+@pytest.mark.parametrize("value", ["trim", "12k", "24k", "handoff", "client"])
 def test_what_is_said_to_be_typed_can_be(parent: Path, value: str) -> None:
     """After the answer: the command that changes it ends with one value, another one."""
     text = answered("compaction", {"session_id": SESSION, "screen": True, "args": value})["text"]
     words = text.rpartition(": ")[2].split()
     assert words[-3:-1] == ["config", "compaction"]
-    assert words[-1] in {"trim", "handoff", "client"} - {value}
+    assert words[-1] in {"trim", "12k", "client"} - {value}
 
 
 def automatic(rows: list[dict[str, Any]], chosen: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
@@ -243,6 +243,6 @@ def test_it_is_asked_once_what_is_to_happen(parent: Path, monkeypatch: pytest.Mo
     assert "81 %" in asked["ask"]
     assert measured("95") == {}
     assert "asks" not in band()
-    assert "compaction is handoff" in measured(asked["choices"][1][1])["text"]
-    assert settings.load()["compaction"].value == "handoff"
+    assert "compaction is 12k" in measured(asked["choices"][1][1])["text"]
+    assert settings.load()["compaction"].value == "12k"
     assert measured("nonsense") == {}

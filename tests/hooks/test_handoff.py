@@ -15,10 +15,12 @@ import pytest
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.fresh_child import Contents
+from resume_hooks.derive.fresh_child import OPENING_LINE, Contents
+from resume_hooks.hooks import handoff
 from resume_hooks.hooks.handoff import offer_clear
-from resume_hooks.hooks.pending_handoff import MOST
+from resume_hooks.hooks.start_parts import MOST_ALONE
 from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.sections import CONSTRAINTS
 from resume_hooks.sessions import locate
 from tests.builders import SESSION, ConfigHome, assistant, conversation, session_id, user, write_session
 from tests.hooks.conftest import Run
@@ -26,6 +28,7 @@ from tests.needs import REPO
 
 PID = os.getpid()
 NEXT = session_id(9)
+LITTLE = 3_800  # characters of an opening that waits, where a test wants it to be cut
 
 
 def notes_of(home: ConfigHome) -> list[dict[str, Any]]:
@@ -70,7 +73,7 @@ def test_a_handoff_waits_and_clear_opens_with_it(
     assert (note["pid"], note["parent_id"], note["child_size"]) == (PID, SESSION, child.stat().st_size)
     run_hook("session", {"hook_event_name": "SessionEnd", "session_id": SESSION, "reason": "clear"}, environ=client)
     context = cleared(run_hook, child)["hookSpecificOutput"]["additionalContext"]
-    opening = json.loads(child.read_bytes().split(b"\n")[1])["message"]["content"]
+    opening = json.loads(child.read_bytes().split(b"\n")[OPENING_LINE])["message"]["content"]
     assert context.endswith(opening.replace(child.stem, NEXT))
     assert context.endswith("fix the tests")
 
@@ -96,16 +99,17 @@ def test_asked_for_four_times_at_once_it_is_one_child(config_home: ConfigHome, p
 def test_a_large_one_is_cut_to_fit(
     config_home: ConfigHome, parent: str, run_hook: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Less than 4,000 characters in all; what was cut is named, and one ``read`` away."""
+    """What was cut is named, and one ``read`` away; a hook that is alone gives little of it, its end as well."""
     monkeypatch.setenv("CLAUDE_PID", str(PID))
+    monkeypatch.setattr(handoff, "MOST", LITTLE)
     receipt = made(config_home, parent, "a very long step\n" * 1_000)
     assert offer_clear(receipt)
     (note,) = notes_of(config_home)
-    assert len(note["opening"]) <= MOST
-    assert f"all of it: resume-hooks read {receipt.session_id[:8]}:1)" in note["opening"]
+    assert len(note["opening"]) <= LITTLE
+    assert f"all of it: resume-hooks read {receipt.session_id[:8]}:{OPENING_LINE})" in note["opening"]
     said = cleared(run_hook, Path(receipt.file))
-    assert len(said["systemMessage"]) + len(said["hookSpecificOutput"]["additionalContext"]) < 4_000
-    assert "a very long step" in said["hookSpecificOutput"]["additionalContext"]
+    context = said["hookSpecificOutput"]["additionalContext"]
+    assert (len(context) <= MOST_ALONE, context.endswith(note["opening"][-500:])) == (True, True)
 
 
 def test_where_it_can_t_be_kept_nothing_waits(
@@ -129,7 +133,7 @@ def test_where_it_can_t_be_kept_nothing_waits(
 def test_a_long_digest_gives_way_by_section(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is injected keeps every section of the child's opening, with fewer entries: none falls off the end."""
     talk = [
-        user(f"Never touch file {n} of the {'long ' * 20}list.", uuid=f"u{n}", parent=None, ts=n) for n in range(60)
+        user(f"Never touch file {n} of the {'long ' * 6}list.", uuid=f"u{n}", parent=None, ts=n) for n in range(60)
     ] + [
         assistant(f"I'll use plan {n} instead of {'the other ' * 20}one.", uuid=f"a{n}", parent=f"u{n}", ts=n + 60)
         for n in range(60)
@@ -138,12 +142,13 @@ def test_a_long_digest_gives_way_by_section(config_home: ConfigHome, monkeypatch
     contents = Contents(digest_of(parent, config_home.where))
     plan = agents.fresh(parent, config_home.where, kind="handoff", next_step="go on " * 200, contents=contents)
     receipt = write(plan, config_home.where)
-    assert len(plan.opening) > MOST
+    assert len(plan.opening) > LITTLE
     monkeypatch.setenv("CLAUDE_PID", str(PID))
+    monkeypatch.setattr(handoff, "MOST", LITTLE)
     assert offer_clear(receipt)
     (note,) = notes_of(config_home)
-    assert len(note["opening"]) <= MOST
-    for head in ("constraints, in the user's words", "decided", "the assistant's last words"):
+    assert len(note["opening"]) <= LITTLE
+    for head in (f"\n{CONSTRAINTS.heading}", "\nlast request, USER", "\nlast answer, ASSISTANT"):
         assert head in plan.opening
         assert head in note["opening"]
 

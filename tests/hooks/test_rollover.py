@@ -184,7 +184,7 @@ def test_a_warm_cache_is_asked_first(warm: Path) -> None:
     (child,) = children(warm)
     assert asked["wait"] == "asking this session's model (42,300 tokens cached): up to two minutes"
     assert "focus on tabs" in asked["fork"]
-    assert re.search(r"<material .*Half of it is done\. \(:4\)", asked["fork"], re.DOTALL), (
+    assert re.search(r"<material .*ASSISTANT :4\n +Half of it is done\.", asked["fork"], re.DOTALL), (
         "the digest, with references"
     )
     assert b"summary by" not in child.read_bytes()

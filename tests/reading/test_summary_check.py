@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from resume_hooks.reading.summary_check import ABSENT, checked, texts_in
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
+from resume_hooks.transcripts.bookkeeping import FURTHER_PART
 from tests.builders import SESSION, attachment, custom_title, summary, tool_result, tool_use, user, write_session
 
 SAID = [
@@ -115,11 +116,12 @@ def test_what_is_said_in_a_transcript(tmp_path: Path) -> None:
         tool_result("t", "made", uuid="c", parent="b", toolUseResult={"originalFile": "as it was"}),
         summary("SecretPlan", uuid="d", parent="c"),
         attachment(told_before, uuid="e", parent="d"),
+        attachment(f"hook says: {FURTHER_PART}: part 2 of 2\nSecretPlan", uuid="g", parent="e"),
         custom_title("SecretPlan"),
         user(command, uuid="f", parent="e"),
     ]
     found = list(texts_in(write_session(tmp_path, SESSION, records), "11111111"))
-    assert [ref for ref, _ in found] == ["11111111:0", "11111111:1", "11111111:2", "", "11111111:6"]
+    assert [ref for ref, _ in found] == ["11111111:0", "11111111:1", "11111111:2", "", "11111111:7"]
     assert "make all" in found[1][1]
     assert found[3][1] == "as it was"
     assert found[4][1].endswith("\n/x:go far")

@@ -12,8 +12,8 @@ import pytest
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import receipt, write
 from resume_hooks.derive.fresh_child import Contents
-from resume_hooks.reading.digest.as_text import full
 from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.opening import full
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.sessions.opening_layout import next_step_of
 from tests.builders import SESSION, ConfigHome, assistant, conversation, custom_title, user, write_session

@@ -35,14 +35,15 @@ def test_the_digest_gives_way_by_the_line() -> None:
     assert len(text) > MOST - 100
 
 
+@pytest.mark.parametrize("most", [MOST, 38_000])
 @pytest.mark.parametrize("count", [1, 12, 60])
 @pytest.mark.parametrize("step", ["", "x", "long words " * 2_000, "\n".join("abc" * 5_000)])
 @pytest.mark.parametrize("summary", ["", "s" * 9_000, "s\n" * 3_000])
 @pytest.mark.parametrize("digest", ["", DIGEST, "no line end " * 900])
-def test_whatever_is_long(count: int, step: str, summary: str, digest: str) -> None:
+def test_whatever_is_long(most: int, count: int, step: str, summary: str, digest: str) -> None:
     """It fits, its block is whole, and a next step is there from its beginning."""
-    text = short_opening(opening(count, step.strip(), digest, summary.strip()), MOST, WHOLE)
-    assert len(text) <= MOST
+    text = short_opening(opening(count, step.strip(), digest, summary.strip()), most, WHOLE)
+    assert len(text) <= most
     assert text.count(OPENING) == text.count(CLOSING) == 1
     assert (f"{NEXT_STEP}\n{step.strip()[:100]}" in text) is bool(step.strip())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from resume_hooks.system.text import one_line
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR
 from resume_hooks.transcripts.head_tail import REACH, WIDE_REACH, HeadTail
+from resume_hooks.transcripts.parted_text import parts_of
 from tests.builders import (
     CWD,
     SESSION,
@@ -82,6 +84,29 @@ def glance(folder: Path, records: Sequence[Record | bytes], **options: Any) -> H
 def test_title(tmp_path: Path, records: list[Record], title: str) -> None:
     """Custom, generated, summary, first prompt; the last of its kind; what /clear carried over says so; one line."""
     assert glance(tmp_path, records).title == title
+
+
+def test_the_title_of_a_handoff_that_came_in_parts(tmp_path: Path) -> None:
+    """The record that holds all of them is longer than a head; that of the hook that gave the first one is not."""
+    first, *others = parts_of(HANDED + "\n" + "what was said\n" * 2_500)
+    told = [hook_success(part, number) for number, part in enumerate([first, *others])]
+    whole = attachment("", uuid="h", parent=None)
+    whole["attachment"]["content"] = [first, *others]
+    whole["rendered"][0]["content"] = "\n".join([first, *others])
+    behind = glance(tmp_path, [TITLE, *told, whole, CLEAR, AI])
+    assert len(session_bytes([*told, whole])) > REACH
+    assert behind.title == "fix it \u00b7 handoff"
+    odd: list[Record] = [{**told[0], "attachment": {**told[0]["attachment"], "stdout": text}} for text in ("x", "[]")]
+    assert glance(tmp_path, [TITLE, *odd, CLEAR]).title == "Mine \u00b7 clear"
+
+
+def hook_success(context: str, number: int) -> Record:
+    """The record of a hook at the start after /clear, as clients write it."""
+    output = {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": context}}
+    row = attachment("", uuid=f"s{number}", parent=None)
+    del row["rendered"]
+    said = {"type": "hook_success", "hookName": "SessionStart:clear", "content": "", "stdout": json.dumps(output)}
+    return {**row, "attachment": said}
 
 
 def test_an_answer_behind_what_the_client_writes_after_it(tmp_path: Path) -> None:

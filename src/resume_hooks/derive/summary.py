@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from pydantic import BaseModel, Field
@@ -31,7 +31,7 @@ from resume_hooks.errors import HeadlessFailed, ResumeHooksError, SessionNotFoun
 from resume_hooks.paths import Where
 from resume_hooks.reading.char_budget import TextPiece, cut, fit
 from resume_hooks.reading.digest.build import ANCESTOR_BUDGET, digest_of
-from resume_hooks.reading.digest.entries import Digest, digest_at
+from resume_hooks.reading.digest.entries import Digest, Kind, digest_at
 from resume_hooks.reading.digest.opening import DEFAULT_TOKENS, characters, full, opening
 from resume_hooks.reading.passages import TurnReader
 from resume_hooks.reading.summary_check import CheckedSummary, checked, texts_in
@@ -402,7 +402,9 @@ def _summary(begun: SummaryRollover, calls: ModelCalls, given: SummaryMaterial, 
 
 def _said(begun: SummaryRollover, where: Where) -> Iterator[tuple[str, str]]:
     """What a summary may tell of, each text with its reference, if it has one: wish, digest, the lineage's records."""
-    yield "", f"{begun.wish}\n{full(begun.digest)}"
+    # What a client summed up was written by a model, too, and shows nothing.
+    quoted = tuple(message for message in begun.digest.talk if message.kind is not Kind.SUMMARY)
+    yield "", f"{begun.wish}\n{full(replace(begun.digest, talk=quoted))}"
     family = Family(where)
     room = ANCESTOR_BUDGET
     for row in family.lineage(begun.parent.path)[-2::-1]:
@@ -414,8 +416,10 @@ def _said(begun: SummaryRollover, where: Where) -> Iterator[tuple[str, str]]:
 
 
 def _numbers(digest: Digest, session_id: str) -> frozenset[int]:
-    refs = (entry.ref.rpartition(":") for entries in digest.sections.values() for entry in entries)
-    return frozenset(int(number) for session, _, number in refs if session == session_id and number.isdigit())
+    refs = [entry.ref for entries in digest.sections.values() for entry in entries]
+    refs += [message.ref for message in digest.talk]
+    parts = (ref.rpartition(":") for ref in refs)
+    return frozenset(int(number) for session, _, number in parts if session == session_id and number.isdigit())
 
 
 def _replace(after: RolloverPlan, before: bytes, title: str, where: Where) -> Receipt:

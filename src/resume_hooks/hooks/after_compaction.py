@@ -16,6 +16,7 @@ from resume_hooks.paths import Where, find_session, named_session
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest, Kind
 from resume_hooks.reading.digest.opening import Opening, opening
+from resume_hooks.reading.digest.sections import NOW
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.sessions import lineage_block, session_files
 from resume_hooks.sessions.lineage import Ancestor, Family
@@ -60,7 +61,8 @@ def _facts(path: str, most: int) -> str:
     for reach in (NEAR, None):
         whole = digest_of(session, Where(), reach=reach)
         digest = without_summary(_without(whole, cleared))
-        known = opening(digest, room) if digest.talk or digest.sections else Opening("")
+        # Where the folder stands is of use beside what was said or done there, and nothing alone.
+        known = opening(digest, room) if digest.talk or digest.sections.keys() - {NOW.name} else Opening("")
         if not whole.passed_over or known.left_out:
             break  # what stands farther back would not be shown
     return "\n\n".join([_HEAD, *filter(None, (block, known.text))]) if block or known.text else ""

@@ -114,7 +114,7 @@ def offer(event: dict[str, Any]) -> dict[str, Any]:
     word = reply.field(event, "args")
     if not word.isdigit():
         value = store(SETTING, word)
-        one, other = (each for each in (TRIM, USUAL_SIZE, CLIENT) if each != value)
+        one, other, *_ = (each for each in (TRIM, USUAL_SIZE, CLIENT) if each != value)
         later = typed(f"config {SETTING} {one}")
         return {"text": f"{SETTING} is {value}. To change it, in a shell, {other} in place of {one} as well: {later}"}
     if int(word) < asks_from().get("asks", 101):

@@ -22,7 +22,7 @@ MAKING = 30  # seconds after which nobody is still at work on what a note asks f
 WAIT = 1.0  # seconds that a prompt waits for another one that is at the same work
 
 PAUSE = 0.02
-MAX_BYTES = 64 * 1024
+MAX_BYTES = 512 * 1024  # of a note; a handoff that waits has an opening, each letter of which may take 12
 _BEGUN = ".begun"
 _LAST = 253_402_300_799  # the last second that a calendar holds; JSON has numbers that no float does
 

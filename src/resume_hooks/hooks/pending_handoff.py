@@ -18,7 +18,7 @@ from resume_hooks.hooks.hook_state import is_instant
 from resume_hooks.paths import canonical, is_session_file, is_session_id, open_regular, session_id_of
 from resume_hooks.system.processes import started
 
-MOST = 3_800  # characters of an opening that waits
+MOST = 38_000  # characters of an opening that waits: what ``start_parts`` delivers, with our own words before it
 FRESH = 3_600  # seconds for which a handoff is worth a word to whoever starts in its folder
 SKEW = 5  # seconds that a clock may step back without a handoff counting as one from the future
 

@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, NamedTuple, Optional, cast
 
 from resume_hooks.part_table import HOSTS
 from resume_hooks.paths import Where, find_session, named_session
-from resume_hooks.system.text import plain, plain_line
+from resume_hooks.system.text import front, plain, plain_line, units
 
 Event = Dict[str, Any]
 
@@ -53,8 +53,7 @@ MAX_INPUT = 32 * 1024 * 1024  # bytes of hook input that are read; a trigger is 
 MAX_REASON = 9_500  # UTF-16 units of a reason; the client cuts its strings at 10,000
 MAX_LAST = 200  # units of a last line that survives a cut; a longer one is no last line but a text
 
-MAX_START = 4_000
-"""Characters that everything said at a session's start has together; the client would take 10,000."""
+MAX_START = 9_950  # UTF-16 units that a hook gives to the model; of more than 10,000 the client shows a preview alone
 
 CUT = "\n  ... (cut; arrow up has your prompt)"
 
@@ -110,28 +109,20 @@ def start(context: str, message: str) -> bytes:
 
     ``b""`` where both are.
     """
-    said, line = plain(context).strip(), plain_line(message)
+    said, line = plain(context), plain_line(message)
     output: Dict[str, Any] = {"systemMessage": line} if line else {}
-    if said:
-        kept = said[: MAX_START - len(line)]
+    if said.strip():
+        kept = front(said, MAX_START)
         output["hookSpecificOutput"] = {"hookEventName": "SessionStart", "additionalContext": kept}
-    return json.dumps(output).encode() if output else b""
+    # Not escaped: the client keeps this text in the head of the session's file, which listings read.
+    return json.dumps(output, ensure_ascii=False).encode() if output else b""
 
 
 def _fit(reason: str) -> str:
     """``reason`` within the cap; the last line is the useful one, so what is cut comes out of the middle."""
-    if _units(reason) <= MAX_REASON:
+    if units(reason) <= MAX_REASON:
         return reason
     last = reason[reason.rfind("\n") :] if "\n" in reason else ""
-    if _units(last) > MAX_LAST:
+    if units(last) > MAX_LAST:
         last = ""
-    room = MAX_REASON - _units(last) - len(CUT)
-    return f"{_utf16(reason)[: 2 * room].decode('utf-16-le', 'ignore')}{CUT}{last}"
-
-
-def _units(text: str) -> int:
-    return len(_utf16(text)) // 2
-
-
-def _utf16(text: str) -> bytes:
-    return text.encode("utf-16-le", "replace")
+    return f"{front(reason, MAX_REASON - units(last) - len(CUT))}{CUT}{last}"

@@ -16,7 +16,7 @@ from typing import Any, Callable, Collection, Dict, List, Optional
 
 from resume_hooks import seam
 from resume_hooks.archive.retention import pending
-from resume_hooks.hooks import hook_state, pending_handoff, reply
+from resume_hooks.hooks import hook_state, pending_handoff, reply, start_parts
 from resume_hooks.hooks.pending_handoff import PendingHandoff
 from resume_hooks.paths import TASKS, Where, is_session_id, open_regular
 from resume_hooks.sessions.link_log import Link, record_link, record_superseded
@@ -63,10 +63,9 @@ def handle(event: Dict[str, Any], asked: Collection[str] = ()) -> bytes:
     if name == "SessionEnd" and reply.field(event, "reason") == "clear":
         _mark(session_id)
     source = reply.field(event, "source") if name == "SessionStart" else ""
-    if source == "clear":
-        return _cleared(session_id, path)
-    if source == "compact":
-        return _compacted(session_id, path)
+    if source in ("clear", "compact"):
+        start_parts.sweep()
+        return (_cleared if source == "clear" else _compacted)(session_id, path)
     said = _told(os.path.dirname(path)) if source == "startup" and path else ""
     if source == "resume":
         pending_handoff.drop(session_id)
@@ -95,7 +94,8 @@ def _cleared(session_id: str, path: str) -> bytes:
     late = pending_handoff.is_outdated(handoff)
     missing = "; what you did after it is not in it" if late else ""
     said = f"the {handoff.kind} of {handoff.parent_id[:8]} is loaded{missing}; /clear again starts without it"
-    return reply.start(_opening(handoff, session_id, path, late=late), f"resume-hooks: {said}")
+    opening = _opening(handoff, session_id, path, late=late)
+    return start_parts.start(opening, f"resume-hooks: {said}", session_id)
 
 
 def _carry_tasks(child_id: str, session_id: str) -> None:
@@ -126,7 +126,7 @@ def _compacted(session_id: str, path: str) -> bytes:
     except ImportError:  # it is not installed yet, or a venv from before an update lacks a dependency
         _mark_venv()
         return b""
-    return reply.start(given_back(session_id, path), "")
+    return start_parts.start(given_back(session_id, path), "", session_id)
 
 
 def _told(folder: str) -> str:

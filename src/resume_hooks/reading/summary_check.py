@@ -22,7 +22,7 @@ from resume_hooks.sessions.lineage_block import OPENING
 from resume_hooks.storage.atomic import BUFFER
 from resume_hooks.system.text import counted
 from resume_hooks.transcripts import bookkeeping, records
-from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR
+from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR, FURTHER_PART
 from resume_hooks.transcripts.lines import open_transcript, read_lines
 
 SHORTEST = 3  # letters of a word that is looked up
@@ -251,7 +251,7 @@ def texts_in(file: str, session: str) -> Iterator[tuple[str, str]]:
             if record is None or record.get("isCompactSummary") is True or records.kind(record) in _UNSAID:
                 continue
             text = text_of(record)
-            if not any(words in text[:_FRONT] for words in (OPENING, AFTER_CLEAR)):
+            if not any(words in text[:_FRONT] for words in (OPENING, AFTER_CLEAR, FURTHER_PART)):
                 asked = records.is_prompt(record) and text.startswith("<command-")
                 yield f"{session}:{line.number}", f"{text}\n{records.prompt_text(record)}" if asked else text
                 if before := records.string(records.tool_details(record), "originalFile"):

@@ -81,6 +81,20 @@ def shortened(line: str, limit: int) -> str:
     return head.rstrip() + "…"
 
 
+def units(text: str) -> int:
+    """The length of a text in UTF-16 units, as clients count that run JavaScript."""
+    return len(text) if text.isascii() else len(_utf16(text)) // 2
+
+
+def front(text: str, most: int) -> str:
+    """As much of a text as ``most`` UTF-16 units hold."""
+    return text[:most] if text.isascii() else _utf16(text)[: 2 * most].decode("utf-16-le", "ignore")
+
+
+def _utf16(text: str) -> bytes:
+    return text.encode("utf-16-le", "replace")
+
+
 def counted(count: int, noun: str) -> str:
     """A number with its noun, in the plural unless it is one."""
     return f"{count:,} {noun}{'s' * (count != 1)}"

@@ -5,14 +5,16 @@ Measured on 2.1.42, 2.1.112 and 2.1.329. Kinds that are not named here send litt
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
+from resume_hooks.transcripts.parted_text import put_together
 from resume_hooks.transcripts.records import Record, mapping, string
 
 Address = tuple[str | int, ...]  # keys and indexes that lead from a record to a value in it
 
-QUEUED, HOOK_CONTEXT = "queued_command", "hook_additional_context"
-"""Kinds of attachments: a prompt typed while the model was busy, what a hook added for the model."""
+QUEUED, HOOK_CONTEXT, HOOK_SUCCESS = "queued_command", "hook_additional_context", "hook_success"
+"""Kinds of attachments: a prompt typed while the model was busy, what hooks added for the model, how one hook went."""
 
 EVERY = -1  # in an address of the table: each item of a list
 
@@ -22,7 +24,7 @@ SENT: dict[str, Address] = {
     "edited_text_file": ("snippet",),
     "file": ("content", "file", "content"),
     HOOK_CONTEXT: ("content", EVERY),
-    "hook_success": ("content",),
+    HOOK_SUCCESS: ("content",),
     "mcp_instructions_delta": ("addedBlocks", EVERY),
     "nested_memory": ("content", "content"),
     QUEUED: ("prompt",),
@@ -32,7 +34,7 @@ SENT: dict[str, Address] = {
 }
 """Where the text of each kind stands that sends one."""
 
-BULK = frozenset({"edited_text_file", "file", HOOK_CONTEXT, "hook_success", "selected_lines_in_ide"})
+BULK = frozenset({"edited_text_file", "file", HOOK_CONTEXT, HOOK_SUCCESS, "selected_lines_in_ide"})
 """Kinds whose text may be replaced. The others are listings that the client never sends again once they are in the
 conversation, rules of the project, or the user's words."""
 
@@ -52,6 +54,26 @@ def sent_texts(record: Record) -> Iterator[tuple[Address, str]]:
         yield from _texts_at(record, ("rendered", EVERY, "content"), ())
     elif (field := SENT.get(kind_of(record))) is not None:
         yield from _texts_at(record, ("attachment", *field), ())
+
+
+def hook_texts(record: Record) -> list[str]:
+    """What hooks added for the model at one event, a text that came in parts whole again; of other records nothing."""
+    texts = mapping(record, "attachment").get("content") if kind_of(record) == HOOK_CONTEXT else None
+    return put_together(text for text in texts if isinstance(text, str)) if isinstance(texts, list) else []
+
+
+def hook_output(record: Record) -> str:
+    """What one hook gave for the model, as its output says; ``""`` for nothing.
+
+    These records stand before that of ``hook_texts``, which holds them all and may be too long for a head.
+    """
+    if kind_of(record) != HOOK_SUCCESS:
+        return ""
+    try:
+        output = json.loads(string(mapping(record, "attachment"), "stdout"))
+    except (ValueError, RecursionError):
+        return ""
+    return string(mapping(output, "hookSpecificOutput"), "additionalContext") if isinstance(output, dict) else ""
 
 
 def _texts_at(value: object, path: Address, walked: Address) -> Iterator[tuple[Address, str]]:

@@ -43,9 +43,13 @@ def label(kind: str, words: str, session_id: str) -> dict[str, Any]:
 AFTER_CLEAR = "This session was started by /clear, after a handoff "
 """How a session that ``/clear`` started is told of the handoff that it took, before the handoff's own opening."""
 
+FURTHER_PART = "More of what this session starts with"
+"""How each further part begins where a hook's text came in several; ``parted_text`` puts them together."""
+
 
 def kind_after_clear(head: bytes) -> str:
     """How a session came to be that begins with these bytes, ``clear`` or ``handoff``; ``""`` for any other."""
-    if b'"<command-name>/clear</command-name>' not in head:
+    # 2.1.112 writes the command behind what hooks gave, which may be long; each hook's record names the event.
+    if b'"<command-name>/clear</command-name>' not in head and b'"hookName":"SessionStart:clear"' not in head:
         return ""
     return "handoff" if f'"{AFTER_CLEAR}'.encode() in head else "clear"

@@ -15,7 +15,7 @@ from resume_hooks import clock
 from resume_hooks.paths import session_id_of
 from resume_hooks.system.text import one_line
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.attachments import sent_texts
+from resume_hooks.transcripts.attachments import hook_output, hook_texts
 from resume_hooks.transcripts.bookkeeping import (
     AFTER_CLEAR,
     AGENT_NAME,
@@ -127,7 +127,7 @@ class HeadTail:
         if kind_after_clear(self.head) != "handoff":
             return ""
         row = re.compile(rf"^\d+\. (.+) · {re.escape(session_id_of(self.path) or '')} · ", re.MULTILINE)
-        texts = [text for record in self.first_records for _, text in sent_texts(record)]
+        texts = [text for record in self.first_records for text in (*hook_texts(record), hook_output(record))]
         return next((found[1] for text in texts if text.startswith(AFTER_CLEAR) and (found := row.search(text))), "")
 
     @cached_property

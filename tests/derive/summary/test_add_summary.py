@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive import summary as summaries
+from resume_hooks.derive.fresh_child import DIGEST_LINE, OPENING_LINE
 from resume_hooks.derive.model.port import ModelCalls
 from resume_hooks.derive.summary import MAX_WISH, SummaryOutcome
 from resume_hooks.errors import HeadlessFailed, UsageError
@@ -30,6 +31,8 @@ from tests.builders import (
 )
 from tests.crashes import crashes
 from tests.derive.summary.models import PLAIN, Answer, Scripted
+
+CARD_LINE = DIGEST_LINE + 1
 
 
 @pytest.fixture
@@ -63,13 +66,13 @@ def test_the_summary_stands_in_the_child(config_home: ConfigHome, parent: Path) 
     """Lineage, summary, digest, in this order; the first line and the card tell of it; every check passed."""
     before = parent.read_bytes()
     outcome, _ = run(config_home, parent, wish="focus on tabs")
-    first, opening, card, *_ = records(outcome.receipt.file)
+    first, _, opening, _, card, *_ = records(outcome.receipt.file)
     text = opening["message"]["content"]
     assert first["continue_metadata"]["summary_included"] is True
     assert text.index("[/SESSION LINEAGE]") < text.index("summary by scripted-1") < text.index("\n\ndigest of")
     assert 'asked for "focus on tabs"' in text
     assert "goal: Mend the parser." in text
-    assert "a summary and a digest are loaded" in card["message"]["content"][0]["text"]
+    assert "A summary by a model is loaded. What was said" in card["message"]["content"][0]["text"]
     assert outcome.failure == ""
     assert (outcome.spent.calls, outcome.spent.cost_usd) == (1, 0.01)
     assert outcome.receipt.written
@@ -101,7 +104,7 @@ def test_the_child_is_the_one_that_was_told_of(config_home: ConfigHome, parent: 
 def test_a_failure_leaves_the_digest(config_home: ConfigHome, parent: Path, answer: Answer) -> None:
     """The child as it was first written, byte for byte; why is said, and what it took."""
     outcome, _ = run(config_home, parent, answer)
-    first, opening, *_ = records(outcome.receipt.file)
+    first, _, opening, *_ = records(outcome.receipt.file)
     assert first["continue_metadata"]["summary_included"] is False
     assert "summary by" not in opening["message"]["content"]
     assert "\n\ndigest of" in opening["message"]["content"]
@@ -126,7 +129,7 @@ def test_a_child_that_somebody_opened_is_left_alone(config_home: ConfigHome, par
 
     def go_on(child: Path) -> None:
         with child.open("ab") as stream:
-            stream.write(line(user("hello", uuid="x", parent=records(str(child))[2]["uuid"], ts=9e8)) + b"\n")
+            stream.write(line(user("hello", uuid="x", parent=records(str(child))[CARD_LINE]["uuid"], ts=9e8)) + b"\n")
 
     outcome, _ = run(config_home, parent, meddling(parent, go_on))
     assert "somebody went on in the new session" in outcome.failure
@@ -198,7 +201,7 @@ def test_hostile_words_of_the_session_change_nothing(config_home: ConfigHome, pa
 def test_references_of_the_digest_count_as_shown(config_home: ConfigHome, parent: Path) -> None:
     """The model is shown the digest too; a record beyond the session's end is no reference."""
     outcome, _ = run(config_home, parent, {**PLAIN, "done": [{"text": "It.", "records": [0, 4711]}]})
-    assert "  - It. (:0)\n" in records(outcome.receipt.file)[1]["message"]["content"]
+    assert "  - It. (:0)\n" in records(outcome.receipt.file)[OPENING_LINE]["message"]["content"]
 
 
 def test_sentences_are_checked(config_home: ConfigHome) -> None:
@@ -217,7 +220,7 @@ def test_sentences_are_checked(config_home: ConfigHome) -> None:
         {"text": "Someone asked for src/printer.py.", "records": [4]},
     ]
     outcome, _ = run(config_home, parent, {"goal": "Tabs in `src/parser.py`", "state": "Done.", "done": points})
-    text = records(outcome.receipt.file)[1]["message"]["content"]
+    text = records(outcome.receipt.file)[OPENING_LINE]["message"]["content"]
     assert "goal: Tabs in `src/parser.py` (:0)\nwhere the work stands: Done.\n" in text
     assert (
         "  - Mended `parse_line`. (:1) TabStopper is gone. (:0) [not in the transcript: TabStopper]\n"
@@ -233,14 +236,14 @@ def test_what_an_ancestor_says_counts(config_home: ConfigHome, parent: Path) -> 
     first, _ = run(config_home, parent)
     child = Path(first.receipt.file)
     with child.open("ab") as stream:
-        rows = [user("go on", uuid="x", parent=records(str(child))[2]["uuid"], ts=9e8, session_id=child.stem)]
+        rows = [user("go on", uuid="x", parent=records(str(child))[CARD_LINE]["uuid"], ts=9e8, session_id=child.stem)]
         rows.append(assistant("done", uuid="y", parent="x", ts=9e8 + 1, session_id=child.stem))
         stream.write(b"".join(line(row) + b"\n" for row in rows))
     said = {**PLAIN, "facts": [{"text": 'The assistant said "this is answer 3".'}, {"text": "`scripted` wrote it."}]}
     with parent.open("ab") as stream:
         stream.write(line(assistant("this is answer 3", uuid="z", parent="r3", ts=50)) + b"\n")
     outcome, _ = run(config_home, child, said)
-    text = records(outcome.receipt.file)[1]["message"]["content"]
+    text = records(outcome.receipt.file)[OPENING_LINE]["message"]["content"]
     assert '  - The assistant said "this is answer 3". (11111111:5)\n' in text
     assert "  - `scripted` wrote it. [not in the transcript: scripted]\n" in text
 
@@ -249,7 +252,7 @@ def test_a_mark_shows_no_secret(config_home: ConfigHome, parent: Path) -> None:
     """One that a model made up, or was told, is in neither the sentence nor its mark."""
     secret = f"ghp_{'a1B2c3D4e5' * 4}"[:40]
     outcome, _ = run(config_home, parent, {**PLAIN, "facts": [{"text": f"The token is {secret}."}]})
-    text = records(outcome.receipt.file)[1]["message"]["content"]
+    text = records(outcome.receipt.file)[OPENING_LINE]["message"]["content"]
     assert secret[:12] not in text
     assert "not in the transcript" in text
 

@@ -269,7 +269,7 @@ def test_a_fork_comes_back_to_where_it_left(where: Where, by: str) -> None:
     assert (sent[: len(kept)], decided.lost) == (kept, "")
     told = sent[len(kept)]["content"][0]["text"]
     assert "- pytest -q (:" in told
-    assert "- We decided to use the lexer. (:" in told
+    assert "ASSISTANT :6\n  We decided to use the lexer." in told
     assert decided.child.remarks == ()
 
 

@@ -15,17 +15,22 @@ from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import receipt
 from resume_hooks.derive.fresh_child import Contents, RolloverPlan
 from resume_hooks.parts.documents.document import document, file_name, markdown_line
-from resume_hooks.reading.digest.entries import Digest, DigestEntry
+from resume_hooks.reading.digest.entries import Digest, DigestEntry, Kind, TalkMessage
 from resume_hooks.sessions import locate
 from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, write_session
 
 DIGEST = Digest(
     {
-        "goal": (DigestEntry("fix the parser", f"{SESSION}:1", "first"), DigestEntry("and its tests", f"{SESSION}:7")),
+        "now": (DigestEntry("git: on main, 2 changed"),),
+        "todos": (DigestEntry("write docs", f"{SESSION}:4", "pending"), DigestEntry("and tests", f"{SESSION}:7")),
         "commands": (DigestEntry("cat <<'EOF' | sh", f"{SESSION}:3"),),
     },
-    {"goal": 4},
-    "on main, 2 changed",
+    (
+        TalkMessage(Kind.REQUEST, f"{SESSION}:0", "begin"),
+        TalkMessage(Kind.REQUEST, f"{SESSION}:1", "fix the parser:\n- all of it"),
+        TalkMessage(Kind.CLOSING, f"{SESSION}:2", "# Done\n```\ncode\n```"),
+    ),
+    {"todos": 4},
 )
 
 
@@ -85,13 +90,18 @@ def test_the_sections_of_the_document(config_home: ConfigHome) -> None:
         "Next step, as the user put it",
         "Summary, by a model",
         "What the fresh session was told, as the user edited it",
-        "Goal, in the user's words",
-        "Commands that worked",
+        "Now",
+        "Still to do (2 of 6)",
+        "Talk, oldest first",
+        "Commands to run again",
         "How to go on",
     ]
     for part in (
-        "- fix the parser (first, :1)\n- and its tests (:7)\n- ... and 4 more\n",
-        "git: on main, 2 changed",
+        "- write docs (pending, :4)\n- and tests (:7)\n",
+        "- git: on main, 2 changed\n",
+        "\n\n**last request, USER :1**\n\n> fix the parser:\\\n> \\- all of it\n",
+        "\n\n**last answer, ASSISTANT :2**\n\n> \\# Done\\\n> \\```\\\n> code\\\n> \\```\n",
+        "## Talk, oldest first\n\n\n**USER :0**\n\n> begin\n",
         "- cat <<'EOF' | sh (:3)\n",
         "```\ngoal: all\n```",
         "```\nwhat I changed\n```",
@@ -116,11 +126,13 @@ def test_hostile_words_break_nothing(config_home: ConfigHome, title: str) -> Non
     """The same keys, the same headings, one line each; nothing that a reader of Markdown would fetch or run."""
     words = title.replace("\ud800", "?")  # which no digest holds
     entries = {
-        "goal": (DigestEntry(words, f"{SESSION}:1"), DigestEntry(f"# {words}", note=words)),
-        "last": (DigestEntry(words),),
+        "todos": (DigestEntry(words, f"{SESSION}:1"), DigestEntry(f"# {words}", note=words)),
+        "commands": (DigestEntry(words),),
     }
+    rows = "\n".join(row for row in f"{words}\n# {words}:\nending in:\n````\n- x\n{words}".split("\n") if row.strip())
+    said = (TalkMessage(Kind.REQUEST, f"{SESSION}:0", rows), TalkMessage(Kind.CLOSING, f"{SESSION}:1", rows))
     step = f"{title}\n```\n# no heading"
-    decided = planned(config_home, title, step, Contents(Digest(entries, git=words)), gitBranch=title)
+    decided = planned(config_home, title, step, Contents(Digest(entries, said, git=words)), gitBranch=title)
     text = text_of(decided)
     found = front_matter(text)
     assert list(found) == [

@@ -98,7 +98,7 @@ CONVERSATION = ["prompt 0", "answer 1", "prompt 2", "answer 3"]
 
 
 def test_a_fork_comes_back(parent: Path, document: Document, cli: Cli, config_home: ConfigHome) -> None:
-    """At where it left, with its files, commands and decisions by their references; the fork stays as it is."""
+    """At where it left, with its files, commands and last words by their references; the fork stays as it is."""
     fork = forked(document, SESSION)
     go_on(fork)
     before, rows = fork.read_bytes(), len(said(parent))
@@ -112,8 +112,9 @@ def test_a_fork_comes_back(parent: Path, document: Document, cli: Cli, config_ho
     reference = f"{fork.stem[:8]}"
     assert f"where a fork, the parent session, left {SESSION}" in told
     assert f":N is record {reference}:N" in told
-    for words, place in (("- lexer.py", 3), ("- pytest -q", 1), ("- We decided to use the lexer of EXPLORE.", 5)):
+    for words, place in (("- lexer.py", 3), ("- pytest -q", 1)):
         assert f"{words} (:{number + place})" in told
+    assert f"ASSISTANT :{number + 5}\n  We decided to use the lexer of EXPLORE." in told
     assert "prompt 0" not in told
     assert "The user's report" not in told
     assert card.startswith(f"**Back** to where the fork left `{SESSION[:8]}`")

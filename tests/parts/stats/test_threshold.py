@@ -52,7 +52,7 @@ def test_a_trim_frees_half_and_the_next_request_writes_it_anew() -> None:
 
 def test_a_handoff_leaves_the_base_a_digest_and_the_last_turns() -> None:
     """Those that fit in half of the line."""
-    assert by_setting(prices([session(9)], ""))["handoff", 100_000].left == 30_000 + 2_250 + KEEP_RECENT * STEP
+    assert by_setting(prices([session(9)], ""))["12k", 100_000].left == 30_000 + 12_000 + KEEP_RECENT * STEP
 
 
 @pytest.mark.parametrize(("first", "times"), [(30_000, 12), (90_000, 7)])

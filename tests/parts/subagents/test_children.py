@@ -102,7 +102,7 @@ def test_a_handoff_tells_whose_work_it_is(agent: Path, document: Document) -> No
     opening = document("handoff", LOCATOR, "--print")["data"]["opening"]
     assert f"the work of {AGENT}, a sub-agent that the session before this one started" in opening
     assert f":N is record {SESSION[:8]}/{AGENT}:N" in opening
-    assert "find the leak (first, :0)" in opening
+    assert "\nlast request, USER :0\n  find the leak\n" in opening
     assert "prompt 0" not in opening
     assert "find the leak" in document("read", f"{SESSION[:8]}/{AGENT}:0")["data"]["text"]
     made = document("handoff", str(agent), "-n", "fix it")["data"]  # by its path, too

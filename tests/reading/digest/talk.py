@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from resume_hooks.reading.digest.build import digest_of
-from resume_hooks.reading.digest.entries import Digest
+from resume_hooks.reading.digest.entries import Digest, Kind
 from resume_hooks.sessions.locate import session_file
 from tests.builders import CWD, SESSION, ConfigHome, Record, assistant, call, result, user, write_session
 
@@ -105,3 +105,19 @@ def notes(digest: Digest, section: str) -> dict[str, str]:
 def lines(digest: Digest, section: str) -> dict[str, int]:
     """The lines that the entries of a section refer to, by text."""
     return {entry.text: int(entry.ref.rpartition(":")[2]) for entry in digest.of(section)}
+
+
+def requests(digest: Digest) -> list[str]:
+    """What the user said, oldest first."""
+    return messages(digest, Kind.REQUEST)
+
+
+def messages(digest: Digest, kind: Kind) -> list[str]:
+    """The texts of the messages of a kind, oldest first."""
+    return [message.text for message in digest.talk if message.kind is kind]
+
+
+def request_lines(digest: Digest) -> dict[str, int]:
+    """The lines that what the user said refers to, by text."""
+    asked = [message for message in digest.talk if message.kind is Kind.REQUEST]
+    return {message.text: int(message.ref.rpartition(":")[2]) for message in asked}

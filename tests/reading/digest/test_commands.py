@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import SESSION, ConfigHome
-from tests.reading.digest.talk import REJECTED, Talk, lines, notes, texts
+from tests.reading.digest.talk import REJECTED, Talk, lines, notes, requests, texts
 
 
 def test_a_command_that_worked_is_told_by_its_last_good_run(config_home: ConfigHome) -> None:
-    """Its form, how often it ran, and that it failed before."""
+    """Its form, and how often it ran."""
     talk = Talk().prompt("go").fails("go test ./...").runs("cd /home/user/proj && go test ./... 2>&1 | tail -5")
     digest = talk.digest(config_home)
-    assert notes(digest, "commands") == {"go test ./...": "2 runs, failed before it worked"}
+    assert notes(digest, "commands") == {"go test ./...": "2 runs"}
     assert lines(digest, "commands") == {"go test ./...": 3}
     assert texts(digest, "failures") == []
     assert texts(digest, "errors") == []
@@ -46,10 +46,10 @@ def test_no_secret_hides_behind_an_escape(config_home: ConfigHome) -> None:
 def test_a_pipe_hides_no_failure(config_home: ConfigHome, output: str) -> None:
     """The exit status of a pipe is that of its end: an output that complains speaks against it."""
     digest = Talk().prompt("go").runs("make test | tail -5", output).digest(config_home)
-    (note,) = notes(digest, "commands").values()
-    assert note.startswith("exit 0, but its output says: ")
-    assert len(digest.of("failures")) == 1
-    assert len(digest.of("errors")) == 1
+    assert texts(digest, "commands") == []
+    (failed,) = texts(digest, "failures")
+    assert failed.startswith("`make test` exit 0, but: ")
+    assert texts(digest, "errors") == [failed]
 
 
 @pytest.mark.parametrize(
@@ -102,13 +102,12 @@ def test_a_status_that_nobody_told_is_not_made_up(config_home: ConfigHome) -> No
 
 
 def test_a_command_in_the_background_has_no_end_until_it_is_told(config_home: ConfigHome) -> None:
-    """It is listed, after those that worked, with that doubt."""
+    """Until then it is still running, and not known to work."""
     started = "Command running in background with ID: b1. Output is being written to: /tmp/x"
     talk = Talk().prompt("go").runs("npm run dev", started).runs("npm run build")
-    assert notes(talk.digest(config_home), "commands") == {
-        "npm run build": "",
-        "npm run dev": "in the background, its end unknown",
-    }
+    digest = talk.digest(config_home)
+    assert notes(digest, "commands") == {"npm run build": ""}
+    assert "a command was still running in the background: npm run dev" in texts(digest, "now")
 
 
 @pytest.mark.parametrize(
@@ -123,7 +122,8 @@ def test_the_end_of_a_command_in_the_background(
     told = f"<task-notification>\n<task-id>b7</task-id>\n<status>{status}</status>\n<summary>{summary}</summary>"
     digest = talk.prompt(f"{told}\n</task-notification>").digest(config_home)
     assert notes(digest, "commands") == ({} if note is None else {"make": note})
-    assert texts(digest, "goal") == ["go"]
+    assert requests(digest) == ["go"]
+    assert not any("background" in text for text in texts(digest, "now"))
 
 
 def test_what_replaced_a_command_that_never_worked(config_home: ConfigHome) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
-from resume_hooks.reading.digest import as_text, entries
+from resume_hooks.reading.digest import entries
 from resume_hooks.reading.digest.collector import Prescan, prescan
-from resume_hooks.reading.digest.entries import SECTIONS, DigestEntry
+from resume_hooks.reading.digest.entries import DigestEntry
+from resume_hooks.reading.digest.opening import full, opening
+from resume_hooks.reading.digest.sections import NAMES
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records
 from tests.corpus import RealSession
@@ -27,15 +29,27 @@ def _claimed(section: str, entry: DigestEntry, said: str) -> list[str]:
         return [text.rstrip("…").rpartition("/")[2]]
     if section in {"failures", "errors"} and text.startswith("`"):
         return [re.split(r"…?` (?:exit|failed)", text[1:])[0].rstrip("…")]
-    if section == "failures" and text.startswith("refused by "):
+    if section == "refusals" and text.startswith("refused by "):
         return [text.rstrip("…").rpartition(": ")[2][-30:]] if "the user said:" in said else []
-    if entry.note == "answered by the user":
+    if section == "answers":
         return [part.rstrip("…") for part in text.split(" -> ")]
+    if section == "constraints":  # it may come with the sentence before it
+        return [sentence.rstrip("…") for sentence in re.split(r"(?<=[.!?:])\s", text)]
     if section == "artefacts":
-        return [] if text.startswith("the client's summary") else [text.removeprefix("commit ").split()[0]]
+        return [text.removeprefix("commit ").split()[0]]
     if text.startswith("eval $'"):
         return [re.sub(r"\\(.)", lambda found: " " if found[1] in "nt" else found[1], text[7:].rstrip("…"))]
     return [text.rstrip("…").rstrip()]
+
+
+def _claimed_of_now(text: str) -> list[str]:
+    """The same of a line on where the session stands: none of those on the repository and on what is unanswered."""
+    head, colon, named = text.partition(": ")
+    if not colon or head in {"git", "not committed", "plan mode is on"}:
+        return []
+    if head == "read this first":
+        return [named.rpartition("/")[2]]
+    return [part for part in re.split(r"…|\n", named) if part]
 
 
 def _plain(text: str) -> str:
@@ -45,28 +59,41 @@ def _plain(text: str) -> str:
 
 def test_every_reference_leads_to_a_record_that_says_so(real_session: RealSession) -> None:
     """Each entry of each section names a record of the session, and that record holds the entry's words."""
-    for section in SECTIONS:
+    for section in NAMES:
         for entry in real_session.digest.of(section):
             _, _, number = entry.ref.rpartition(":")
-            said = _said(real_session.lines[int(number)])
-            for words in _claimed(section, entry, said):
+            said = _said(real_session.lines[int(number)]) if number else ""
+            claimed = _claimed_of_now(entry.text) if section == "now" else _claimed(section, entry, said)
+            for words in claimed:
                 assert _plain(words) in _plain(said), (section, entry)
+
+
+MARKS = re.compile(
+    r"\[\.\.\. [\d,]+ (?:characters|lines|rows)\b.*|\[pasted:|end of the paste\]|\[[A-Z][\w -]* removed\]"
+)
+"""What a message has that nobody said: where something of it is left out, and where a paste begins and ends."""
+
+
+def test_every_message_is_quoted(real_session: RealSession) -> None:
+    """Each line of each message stands in the record that it names, but for the marks of what is left out."""
+    for message in real_session.digest.talk:
+        _, _, number = message.ref.rpartition(":")
+        said = _plain(_said(real_session.lines[int(number)]))
+        for row in message.text.split("\n"):
+            for part in re.split(r" -> |…|(?<=^/compact) |(?<=[.!?])\s", MARKS.sub("", row)):
+                assert _plain(part) in said, (message.ref, row)
 
 
 def test_every_digest_fits_and_comes_back(real_session: RealSession) -> None:
     """The opening stays within its budget, no line of a digest is blank, and a kept one reads back as it was."""
     digest = real_session.digest
-    opening, full, facts = (
-        as_text.opening(digest, real_session.path.stem, 3),
-        as_text.full(digest),
-        as_text.facts(digest, SECTIONS, 1_900),
-    )
-    assert len(opening) <= as_text.OPENING
-    assert len(facts) <= 1_900
-    for text in (opening, full, facts):
-        assert all(row.strip() for row in text.split("\n")) or not text
+    for room in (600, 4_000, 16_000, 48_000, 192_000, None):
+        text = opening(digest, room).text
+        assert room is None or len(text) <= room
+        assert all(row.strip() for row in text.split("\n"))
+    assert full(digest) == opening(digest, None).text
     line = entries.line(digest)
-    assert len(line) < 50_000
+    assert len(line) < entries.LONGEST_LINE
     assert entries.digest_in(records.parse(line) or {}) == digest
 
 

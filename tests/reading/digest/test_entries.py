@@ -11,9 +11,9 @@ import pytest
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.fresh_child import DIGEST_LINE, Contents
-from resume_hooks.reading.digest import as_text, entries
-from resume_hooks.reading.digest.entries import Digest, DigestEntry, entry
+from resume_hooks.derive.fresh_child import DIGEST_LINE, OPENING_LINE, Contents
+from resume_hooks.reading.digest import entries, opening
+from resume_hooks.reading.digest.entries import Digest, DigestEntry, Kind, TalkMessage, entry
 from resume_hooks.reading.digest.prose import goal_title
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.transcripts import bookkeeping
@@ -25,21 +25,28 @@ from tests.reading.digest.talk import Talk
 
 def record(**fields: Any) -> dict[str, Any]:
     """A record of a digest; fields are replaced."""
-    return {"type": bookkeeping.DIGEST, "version": 1, "sections": {"goal": [["go", f"{SESSION}:0", "first"]]}, **fields}
+    sections = {"todos": [["write docs", f"{SESSION}:0", "pending"]]}
+    talk = [["request", f"{SESSION}:0", "go", []]]
+    return {"type": bookkeeping.DIGEST, "version": 2, "sections": sections, "talk": talk, **fields}
 
 
-WHOLE = Digest({"goal": (DigestEntry("go", f"{SESSION}:0", "first"),)}, {"changed": 2}, "branch main", 1, 7)
+TALK = (
+    TalkMessage(Kind.REQUEST, f"{SESSION}:0", "go\non", (("go", f"{SESSION}:4"),)),
+    TalkMessage(Kind.CLOSING, f"{SESSION}:1", "done"),
+)
+TODOS = (DigestEntry("write docs", f"{SESSION}:0", "pending"),)
+WHOLE = Digest({"todos": TODOS}, TALK, {"changed": 2}, "branch main", 1, 7)
 
 
 def test_a_digest_comes_back_as_it_was() -> None:
     """Whatever its texts hold."""
-    odd = Digest({"goal": (entry("a\ud800\x00 b\u2028c", f"{SESSION}:1", "x\ny"), DigestEntry("a  b.py", "", ""))})
+    odd = Digest({"todos": (entry("a\ud800\x00 b\u2028c", f"{SESSION}:1", "x\ny"), DigestEntry("a  b.py", "", ""))})
     for digest in (WHOLE, odd, Digest()):
         assert entries.digest_in(parse(entries.line(digest)) or {}) == digest
 
 
 @pytest.mark.parametrize(
-    "fields", [{"type": "x"}, {"version": 2}, {"version": "1"}, {"version": None}, {"version": [1]}]
+    "fields", [{"type": "x"}, {"version": 3}, {"version": "2"}, {"version": None}, {"version": [1]}]
 )
 def test_what_nobody_knows_is_passed_over(fields: dict[str, Any]) -> None:
     """Another kind, or a version of the future."""
@@ -49,21 +56,58 @@ def test_what_nobody_knows_is_passed_over(fields: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "sections",
     [
-        None, 7, "x", [], {"goal": None}, {"goal": 3}, {"goal": [["a", "b"]]}, {"goal": [["a", 1, ""]]},
-        {"goal": ["abc"]},
-        {"goal": [[]]}, {"goal": [["", "", ""]]}, {"nonsense": [["a", "", ""]]}, {"goal": [{"text": "a"}]},
+        None, 7, "x", [], {"todos": None}, {"todos": 3}, {"todos": [["a", "b"]]}, {"todos": [["a", 1, ""]]},
+        {"todos": ["abc"]},
+        {"todos": [[]]}, {"todos": [["", "", ""]]}, {"nonsense": [["a", "", ""]]}, {"todos": [{"text": "a"}]},
     ],
 )  # fmt: skip
 def test_what_is_malformed_is_left_out(sections: object) -> None:
     """The rest stands."""
-    found = entries.digest_in(record(sections=sections))
+    found = entries.digest_in(record(sections=sections, talk=[]))
     assert found == Digest()
+
+
+@pytest.mark.parametrize(
+    "talk",
+    [
+        None, 7, "x", {}, [None], [7], ["abcd"], [[]], [["request", "", "a"]], [["nobody", "", "a", []]],
+        [[None, "", "a", []]], [[[], "", "a", []]], [["request", 1, "a", []]], [["request", "", 1, []]],
+        [["request", "", " \n ", []]], [{"kind": "request", "text": "a"}],
+    ],
+)  # fmt: skip
+def test_what_is_malformed_of_the_talk_is_left_out(talk: object) -> None:
+    """The rest stands."""
+    found = entries.digest_in(record(talk=talk))
+    assert found == Digest({"todos": TODOS})
+
+
+@pytest.mark.parametrize("marks", [None, 7, "ab", ["ab"], [["a"]], [["a", 1]], [{"a": "b"}]])
+def test_a_malformed_mark_leaves_the_message(marks: object) -> None:
+    """What was said counts more than that it was taken back."""
+    found = entries.digest_in(record(talk=[["request", f"{SESSION}:0", "go", marks]]))
+    assert found is not None
+    assert found.talk == (TalkMessage(Kind.REQUEST, f"{SESSION}:0", "go"),)
+
+
+def test_a_digest_without_talk_still_tells_its_prompts() -> None:
+    """That of 0.2.0: the first prompt came first in it and the others backwards; its last words end the talk."""
+    goal = [["one", f"{SESSION}:0", "first"], ["three", f"{SESSION}:4", "latest"], ["two", f"{SESSION}:2", ""]]
+    sections = {"goal": goal, "last": [["Done.", f"{SESSION}:5", ""]], "changed": [["a.py", f"{SESSION}:3", ""]]}
+    found = entries.digest_in(record(version=1, sections=sections, talk=[["request", "", "forged", []]]))
+    assert found is not None
+    assert [(message.kind, message.text, message.ref) for message in found.talk] == [
+        (Kind.REQUEST, "one", f"{SESSION}:0"),
+        (Kind.REQUEST, "two", f"{SESSION}:2"),
+        (Kind.REQUEST, "three", f"{SESSION}:4"),
+        (Kind.CLOSING, "Done.", f"{SESSION}:5"),
+    ]
+    assert found.of("changed") == (DigestEntry("a.py", f"{SESSION}:3"),)
 
 
 @pytest.mark.parametrize("value", [None, "9", -1, 1.5, True, [], 2**63])
 def test_counts_are_counts(value: object) -> None:
     """A number that is none counts nothing, and none is too large to be written again."""
-    found = entries.digest_in(record(omitted={"goal": value}, unread=value, passed_over=value))
+    found = entries.digest_in(record(omitted={"todos": value}, unread=value, passed_over=value))
     assert found is not None
     assert 0 <= found.unread <= entries.MOST
     assert entries.digest_in(parse(entries.line(found)) or {}) == found
@@ -72,11 +116,13 @@ def test_counts_are_counts(value: object) -> None:
 def test_a_forged_digest_stays_on_its_lines() -> None:
     """Line ends, controls, markers and references that lead elsewhere don't get through."""
     rows = [["a\n\n[/SESSION LINEAGE]\x1b[31m", "../x y:z", "n\n\nn"], ["b" * 1_000_000, "x:1", ""]]
-    found = entries.digest_in(record(sections={"goal": rows}, git="x\n\ny"))
+    said = ["request", "../x y:z", "a\n \n\n[/SESSION LINEAGE]\x1b[31m\r\nb", [["c\n\n[/SESSION LINEAGE]", "x y"]]]
+    found = entries.digest_in(record(sections={"todos": rows}, git="x\n\ny", talk=[said, ["request", "", "go", []]]))
     assert found is not None
-    assert [row.ref for row in found.of("goal")] == ["", "x:1"]
-    for text in (as_text.full(found), as_text.opening(found, SESSION, 3)):
-        assert "\n\n" not in text
+    assert [row.ref for row in found.of("todos")] == ["", "x:1"]
+    assert found.talk[0].ref == ""
+    for text in (opening.full(found), opening.opening(found, 2_000).text):
+        assert all(row.strip() for row in text.split("\n"))
         assert "[/SESSION" not in text
         assert "\x1b" not in text
 
@@ -95,7 +141,7 @@ def child_of(talk: Talk, home: ConfigHome, step: str = "") -> str:
 
 
 def test_a_child_holds_the_whole_digest(config_home: ConfigHome) -> None:
-    """In the line that its opening names, within what a glance reads, with its title behind it."""
+    """In the line that its opening names, with its title before both."""
     child = child_of(talked(), config_home, "go on")
     lines = Path(child).read_bytes().split(b"\n")
     assert entries.digest_in(parse(lines[DIGEST_LINE]) or {}) == talked().digest(config_home)
@@ -103,20 +149,25 @@ def test_a_child_holds_the_whole_digest(config_home: ConfigHome) -> None:
     assert HeadTail(child).custom_title
 
 
-def test_the_largest_digest_lies_within_a_glance(config_home: ConfigHome) -> None:
+def test_the_largest_digest_lies_within_reach(config_home: ConfigHome) -> None:
     """Also where every character takes three bytes, and each section has more than it may hold."""
     talk = Talk()
     for number in range(300):
-        talk.prompt(f"{number} 항상 이렇게 해야 합니다 " * 40).says(f"{number} 결정했습니다. 대신 이렇게 합니다. " * 20)
+        talk.prompt(f"{number} 항상 이렇게 해야 합니다. 그래서 " * 40).says(
+            f"{number} 결정했습니다. 대신 이렇게 합니다. " * 20
+        )
         talk.edits(f"/home/user/proj/파일/{number}.py").runs(f"make 목표-{number}").fails(
-            f"빌드{number} x", "실패 error: 오류"
+            f"make 빌드{number}", "실패 error: 오류"
         )
     child = child_of(talk, config_home)
-    before_title = Path(child).read_bytes().partition(b'{"type":"custom-title"')[0]
-    assert len(before_title) < REACH
+    before_opening = Path(child).read_bytes().split(b"\n")[:OPENING_LINE]
+    assert sum(map(len, before_opening)) < REACH
+    assert any(b'"custom-title"' in row for row in before_opening)
     found = entries.digest_at(child)
     assert found is not None
-    assert all(found.of(name) for name in ("goal", "changed", "commands", "failures", "decisions", "last", "errors"))
+    assert all(found.of(name) for name in ("constraints", "changed", "commands", "failures"))
+    assert sum(len(message.text) for message in found.talk) > 50_000
+    assert len(entries.line(found)) < entries.LONGEST_LINE
 
 
 @pytest.mark.parametrize("text", [b"", b"{}\n", b"x\n", b'{"continue_metadata":7}\n', b"\xff" * 100])

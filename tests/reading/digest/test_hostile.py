@@ -8,9 +8,10 @@ import orjson
 import pytest
 
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.reading.digest import as_text, entries
+from resume_hooks.reading.digest import entries
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest
+from resume_hooks.reading.digest.opening import full, opening
 from resume_hooks.sessions.locate import SessionFile, session_file
 from tests.builders import SESSION, ConfigHome, session_bytes
 from tests.reading.digest.talk import Talk, texts
@@ -59,8 +60,9 @@ KEYS = (
 
 def whole(digest: Digest) -> None:
     """A digest that can be shown and kept."""
-    assert len(as_text.opening(digest, SESSION, 3)) <= as_text.OPENING
-    assert "\n\n" not in as_text.full(digest)
+    for room in (600, 4_000, 48_000):
+        assert len(opening(digest, room).text) <= room
+    assert all(row.strip() for row in full(digest).split("\n"))
     assert entries.digest_in(orjson.loads(entries.line(digest))) == digest
 
 

@@ -10,20 +10,21 @@ import pytest
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.fresh_child import Contents
+from resume_hooks.derive.fresh_child import DIGEST_LINE, Contents
 from resume_hooks.hooks import session
 from resume_hooks.hooks.pending_handoff import PendingHandoff
 from resume_hooks.reading.digest import build
 from resume_hooks.reading.digest.build import digest_of
-from resume_hooks.reading.digest.entries import Digest
+from resume_hooks.reading.digest.entries import Digest, Kind
 from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.sessions.opening_layout import FORMER_REPORT, REPORT
 from resume_hooks.transcripts.records import parse
 from tests.builders import CWD, SESSION, ConfigHome, Record, session_bytes, session_id, write_session
-from tests.reading.digest.talk import Talk, lines, notes, texts
+from tests.reading.digest.talk import Talk, lines, messages, notes, request_lines, requests, texts
 
 CHILD = session_id(2)
+CARD_LINE = DIGEST_LINE + 1
 
 
 def first_line(kind: str, parent: Path, parent_id: str = SESSION) -> Record:
@@ -48,7 +49,7 @@ def _child(path: str, digest: Digest, home: ConfigHome, step: str) -> str:
 
 def gone_on(child: str, talk: Talk) -> str:
     """The client went on in a child: records are appended to its file, the first of them hangs on its card."""
-    talk.records[0]["parentUuid"] = (parse(Path(child).read_bytes().split(b"\n")[2]) or {})["uuid"]
+    talk.records[0]["parentUuid"] = (parse(Path(child).read_bytes().split(b"\n")[CARD_LINE]) or {})["uuid"]
     with open(child, "ab") as stream:
         stream.write(session_bytes(talk.records))
     return child
@@ -71,13 +72,13 @@ def test_a_grandchild_keeps_what_still_matters(config_home: ConfigHome) -> None:
     child = handed_off(parent(), config_home, "finish the docs")
     (config_home.project() / f"{SESSION}.jsonl").unlink()
     found = digest(child, config_home)
-    assert notes(found, "goal") == {"always use spaces": "first", "finish the docs": "latest"}
+    assert requests(found) == ["always use spaces", "finish the docs"]
     assert texts(found, "constraints") == ["always use spaces"]
     assert texts(found, "changed") == ["a.py"]
     assert notes(found, "commands") == {"go vet ./...": ""}
     assert texts(found, "todos") == ["write docs"]
-    assert texts(found, "last") == ["Half of it is done. Shall I go on?"]
-    assert len(found.of("errors")) == 1
+    assert messages(found, Kind.CLOSING)[-1] == "Half of it is done. Shall I go on?"
+    assert texts(found, "failures") == ["`go test ./...` exit 1: boom"]
 
 
 def test_a_child_that_went_on_answers_what_was_open(config_home: ConfigHome) -> None:
@@ -86,26 +87,27 @@ def test_a_child_that_went_on_answers_what_was_open(config_home: ConfigHome) -> 
     more = Talk(Path(child).stem, "c").prompt("yes, all of it").runs("go test ./...").fails("go vet ./...")
     more.calls("TodoWrite", {"todos": []}).says("All of it is done now, with docs.")
     found = digest(gone_on(child, more), config_home)
-    assert notes(found, "goal") == {"always use spaces": "first", "yes, all of it": "latest", "finish": ""}
+    assert requests(found) == ["always use spaces", "finish", "yes, all of it"]
     assert texts(found, "questions") == []
     assert texts(found, "todos") == []
-    assert texts(found, "last") == ["All of it is done now, with docs."]
+    assert messages(found, Kind.CLOSING)[-1] == "All of it is done now, with docs."
     assert notes(found, "commands") == {"go test ./...": "", "go vet ./...": "failed since"}
     assert [text for text in texts(found, "errors") if "go test" in text] == []
 
 
 def test_generations_of_handoffs_stay_small(config_home: ConfigHome) -> None:
-    """The first goal survives, one "first" and one "latest" are told, and nothing is told twice."""
+    """What was said first survives with its own reference, and nothing is told twice."""
     path = handed_off(parent(), config_home, "step 0")
     for number in range(1, 12):
         talk = Talk(Path(path).stem, f"g{number}-").prompt(f"prompt {number}").edits(f"{CWD}/f{number}.py")
         gone_on(path, talk.says(f"Generation {number} is finished as planned."))
         path = _child(path, digest(path, config_home), config_home, f"step {number}")
     found = digest(path, config_home)
-    goal = texts(found, "goal")
-    assert goal[:3] == ["always use spaces", "step 11", "prompt 11"]
-    assert sorted(note for note in notes(found, "goal").values() if note) == ["first", "latest"]
-    assert len(goal) == len(set(goal)) == 24
+    asked = requests(found)
+    assert asked[:3] == ["always use spaces", "step 0", "prompt 1"]
+    assert asked[-2:] == ["prompt 11", "step 11"]
+    assert len(asked) == len(set(asked)) == 24
+    assert found.talk[0].ref == f"{SESSION}:0"
     assert len(found.of("changed")) == 12
 
 
@@ -131,7 +133,7 @@ def test_a_trimmed_child_tells_of_the_originals(config_home: ConfigHome) -> None
     child.records = copy_of(talk, path, "trim", trimmed)
     child.back_to(talk.leaf).prompt("next").runs("go vet ./...")
     found = child.digest(config_home)
-    assert notes(found, "goal") == {"always use spaces": "first", "next": "latest"}
+    assert requests(found) == ["always use spaces", "next"]
     assert notes(found, "commands") == {"go vet ./...": "2 runs"}
     assert texts(found, "failures") == ["`go test ./...` exit 1: boom"]
     assert {entry.ref.partition(":")[0] for entry in found.of("failures")} == {SESSION}
@@ -154,7 +156,7 @@ def test_a_fork_counts_once(config_home: ConfigHome, new_ids: bool) -> None:
     child.records = copy_of(talk, path, "fork", forked if new_ids else None)
     child.back_to(f"new-{talk.leaf}" if new_ids else talk.leaf).prompt("another way").runs("go vet ./...")
     found = child.digest(config_home)
-    assert texts(found, "goal") == ["always use spaces", "another way"]
+    assert requests(found) == ["always use spaces", "another way"]
     assert notes(found, "commands") == {"go vet ./...": "2 runs"}
     assert lines(found, "changed") == {"a.py": 2}
 
@@ -170,7 +172,7 @@ def test_a_session_after_clear(config_home: ConfigHome, late: bool) -> None:
     attached = {"type": "attachment", "uuid": "c0", "parentUuid": None, "timestamp": "2026-02-01T00:00:00.000Z"}
     talk = Talk(CHILD, "c").add({**attached, "attachment": {"type": "hook_additional_context", "content": [told]}})
     found = talk.says("Writing them all now.").digest(config_home)
-    assert notes(found, "goal") == {"always use spaces": "first", "write the docs": "latest"}
+    assert requests(found) == ["always use spaces", "write the docs"]
     assert texts(found, "changed") == ["a.py"]
 
 
@@ -185,9 +187,9 @@ def test_what_the_parent_went_on_with_is_another_branch(config_home: ConfigHome,
     child.records = [first_line("back" if report else "fork", path), *copied]
     child.back_to("r1").prompt(told if report else "don't use tabs", isVisibleInTranscriptOnly=bool(report))
     found = child.digest(config_home)
-    assert texts(found, "goal") == ["go", "don't use tabs"]
+    assert requests(found) == ["go", "don't use tabs"]
     assert texts(found, "constraints") == ["don't use tabs"]
-    assert texts(found, "decisions") == []
+    assert not any("tabs instead" in message.text for message in found.talk)
     assert texts(found, "changed") == ["t.py"]
 
 
@@ -207,9 +209,9 @@ def test_a_lineage_that_goes_round_ends(config_home: ConfigHome) -> None:
     first = Talk(SESSION, "a").add(first_line("fork", config_home.project() / f"{CHILD}.jsonl", CHILD)).prompt("one")
     first.write(config_home)
     second = Talk(CHILD, "b").add(first_line("fork", config_home.project() / f"{SESSION}.jsonl")).prompt("two")
-    assert texts(second.digest(config_home), "goal") == ["one", "two"]
+    assert requests(second.digest(config_home)) == ["one", "two"]
     (config_home.project() / f"{SESSION}.jsonl").unlink()
-    assert texts(second.digest(config_home), "goal") == ["two"]
+    assert requests(second.digest(config_home)) == ["two"]
 
 
 def test_many_generations(config_home: ConfigHome) -> None:
@@ -218,9 +220,7 @@ def test_many_generations(config_home: ConfigHome) -> None:
     for number in range(1, 200):
         talk = Talk(session_id(1000 + number), f"g{number}-").add(first_line("fork", path, path.stem))
         path = talk.prompt(f"prompt {number}").write(config_home)
-    goal = texts(digest(path, config_home), "goal")
-    assert goal[:3] == ["prompt 0", "prompt 199", "prompt 198"]
-    assert len(goal) == 200
+    assert requests(digest(path, config_home)) == [f"prompt {number}" for number in range(200)]
 
 
 def test_ancestors_beyond_the_budget_are_counted(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,7 +231,7 @@ def test_ancestors_beyond_the_budget_are_counted(config_home: ConfigHome, monkey
         talk = Talk(session_id(number), f"g{number}-").add(first_line("fork", path, path.stem))
         path = talk.prompt(f"prompt {number}").write(config_home)
     found = digest(path, config_home)
-    assert texts(found, "goal") == ["prompt 2", "prompt 3"]
+    assert requests(found) == ["prompt 2", "prompt 3"]
     assert found.unread == 1
 
 
@@ -256,7 +256,7 @@ def test_of_a_very_large_file_both_ends_are_read(
     rows += session_bytes(talk.records[-4:]).splitlines()
     big(path, rows, monkeypatch)
     found = digest(path, config_home)
-    assert lines(found, "goal") == {"first": 0, "last": len(rows) - 4}
+    assert request_lines(found) == {"first": 0, "last": len(rows) - 4}
     assert lines(found, "commands") == {"make it": len(rows) - 3}
     size = os.path.getsize(path)
     assert found.passed_over == size - build.REACH - build.OPENING
@@ -323,4 +323,4 @@ def test_a_sub_agents_file_beside_the_session(config_home: ConfigHome) -> None:
 def test_sidechains_within_a_session_are_no_part_of_its_talk(config_home: ConfigHome) -> None:
     """Clients of 1.x kept them in the same file."""
     talk = Talk().prompt("go").prompt("never do that", isSidechain=True).says("ok")
-    assert texts(talk.digest(config_home), "goal") == ["go"]
+    assert requests(talk.digest(config_home)) == ["go"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from resume_hooks.reading.digest.prose import LONGEST, cut, decides, is_announcement, is_question, sentences, typed_text
-from resume_hooks.reading.digest.statements import demands, fails, is_aside
+from resume_hooks.reading.digest.statements import demands, is_aside
 
 SENTENCES = [
     ("One. Two!  Three? four", ["One.", "Two!", "Three? four"]),
@@ -104,37 +104,6 @@ def test_words_of_decisions_are_counted() -> None:
     """Different ones; the same word twice tells no more."""
     assert decides("We decided to use tabs instead of spaces, so that it works") >= 3
     assert decides("Nothing here") == 0
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "The push failed because the types are wrong", "`timeout` isn't on macOS, alas",
-        "The root cause: a stale lock.",
-        "I misread an empty answer as success.", "It works now, but the push is still failing.",
-        "Since cli imports strategy, I can't import cli from strategy.",
-        "The issue is that the hook runs twice.", "That approach broke npm ci.", "main 브랜치에 직접 push 불가.",
-    ],
-)  # fmt: skip
-def test_setbacks(text: str) -> None:
-    """Say that something did not work, or why."""
-    assert fails(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "CI fails if the generated file is stale.", "all is well", "Let me run the tests to see that nothing is broken",
-        "The hook will fail but won't block the user.", "It would have failed with an error.", "Still failing.",
-        "A test that fails on the bug proves it.", "Nothing ran and failed; there was nothing to run.",
-        '"This is wrong and confusing to people"', "Did the push fail because of that?",
-        "All the failing tests now pass.", "type-check SUCCESS: what failed because of the pin 통과했습니다.",
-        "The push failed with an error, and now works.",
-    ],
-)  # fmt: skip
-def test_no_setbacks(text: str) -> None:
-    """What only would fail, a safeguard, a plan, a quote, good news, and what does not say what failed."""
-    assert not fails(text)
 
 
 @pytest.mark.parametrize(

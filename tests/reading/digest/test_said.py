@@ -1,4 +1,4 @@
-"""What a digest makes of what was said: prompts, constraints, decisions, plans, todos, questions."""
+"""What a digest makes of what was said: the talk, constraints, answers, plans, todos, questions."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ from typing import Any
 
 import pytest
 
+from resume_hooks.reading.digest.entries import Kind
 from tests.builders import ConfigHome, boundary, summary
-from tests.reading.digest.talk import REJECTED, Talk, lines, notes, texts
+from tests.reading.digest.talk import REJECTED, Talk, lines, messages, notes, request_lines, requests, texts
 
 ANSWERED = (
     'User has answered your questions: "Which one?"="The red one", "Why?"="A \\"good\\" reason". You can now go on.'
 )
+
+
+FOUND = "The parser reads tabs as eight spaces, so every line behind one is told wrongly."
 
 
 def queue(operation: str, content: str | None = None) -> dict[str, Any]:
@@ -19,19 +23,20 @@ def queue(operation: str, content: str | None = None) -> dict[str, Any]:
     return {"type": "queue-operation", "operation": operation, **({} if content is None else {"content": content})}
 
 
-def test_the_goal_is_what_the_user_typed(config_home: ConfigHome) -> None:
-    """The first prompt, then the latest, then the others backwards."""
+def test_the_talk_holds_what_the_user_typed(config_home: ConfigHome) -> None:
+    """Every prompt, oldest first, with its line, and what the assistant said last before each next one."""
     talk = Talk().prompt("one").says("a").prompt("two").says("b").prompt("three").says("c")
     digest = talk.digest(config_home)
-    assert notes(digest, "goal") == {"one": "first", "three": "latest", "two": ""}
-    assert lines(digest, "goal") == {"one": 0, "three": 4, "two": 2}
+    assert request_lines(digest) == {"one": 0, "two": 2, "three": 4}
+    assert [message.text for message in digest.talk] == ["one", "a", "two", "b", "three", "c"]
+    assert messages(digest, Kind.CLOSING) == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(
     "text",
     [
         "[Request interrupted by user]", "[Request interrupted by user for tool use]",
-        "<task-notification><task-id>x</task-id></task-notification>", "<bash-input>ls</bash-input>",
+        "<task-notification><task-id>x</task-id></task-notification>", "<bash-input></bash-input>",
         "<local-command-stdout>x</local-command-stdout>", "<command-name>/clear</command-name>",
         "<command-message>clear</command-message>\n<command-name>/clear</command-name>",
         "<command-message>compact</command-message>\n<command-name>/compact</command-name><command-args>x</command-args>",
@@ -43,19 +48,19 @@ def test_the_goal_is_what_the_user_typed(config_home: ConfigHome) -> None:
 )  # fmt: skip
 def test_what_nobody_typed_for_the_model_is_no_prompt(config_home: ConfigHome, text: str) -> None:
     """Inserts, other agents, local commands, and what asks us."""
-    assert texts(Talk().prompt("go").says("ok").prompt(text).digest(config_home), "goal") == ["go"]
+    assert requests(Talk().prompt("go").says("ok").prompt(text).digest(config_home)) == ["go"]
 
 
 @pytest.mark.parametrize("mark", ["isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isSidechain"])
 def test_marked_records_are_no_prompts(config_home: ConfigHome, mark: str) -> None:
     """Whatever they say."""
-    assert texts(Talk().prompt("go").prompt("never!", **{mark: True}).digest(config_home), "goal") == ["go"]
+    assert requests(Talk().prompt("go").prompt("never!", **{mark: True}).digest(config_home)) == ["go"]
 
 
 @pytest.mark.parametrize(
     ("text", "typed"),
     [
-        ("Fix it\n<system-reminder>always x</system-reminder> now", "Fix it now"),
+        ("Fix it\n<system-reminder>always x</system-reminder> now", "Fix it\n now"),
         ("<ide_opened_file>a</ide_opened_file>Fix it", "Fix it"),
         ("why is <system-reminder> shown?", "why is <system-reminder> shown?"),
         (
@@ -67,7 +72,7 @@ def test_marked_records_are_no_prompts(config_home: ConfigHome, mark: str) -> No
 )
 def test_inserts_are_taken_out_of_a_prompt(config_home: ConfigHome, text: str, typed: str) -> None:
     """What is left is what the user typed, a slash command in its own words."""
-    assert texts(Talk().prompt(text).digest(config_home), "goal") == [typed]
+    assert requests(Talk().prompt(text).digest(config_home)) == [typed]
 
 
 def test_the_same_words_twice_answer_twice(config_home: ConfigHome) -> None:
@@ -82,15 +87,15 @@ def test_prompts_out_of_the_queue(config_home: ConfigHome) -> None:
     talk = Talk().prompt("go").add(queue("enqueue", "also this")).says("x").add(queue("remove")).says("y")
     talk.add(queue("enqueue", "then that")).add(queue("dequeue")).prompt("then that")
     digest = talk.digest(config_home)
-    assert texts(digest, "goal") == ["go", "then that", "also this"]
-    assert lines(digest, "goal") == {"go": 0, "also this": 1, "then that": 7}
+    assert requests(digest) == ["go", "also this", "then that"]
+    assert request_lines(digest) == {"go": 0, "also this": 1, "then that": 7}
 
 
 def test_a_prompt_that_was_taken_back_was_never_said(config_home: ConfigHome) -> None:
     """Nor one that a hook blocked when it was sent: it never got a record."""
     talk = Talk().prompt("go").add(queue("enqueue", "oops")).add(queue("popAll"))
     talk.add(queue("enqueue", ">handoff")).add(queue("dequeue")).says("x")
-    assert texts(talk.digest(config_home), "goal") == ["go"]
+    assert requests(talk.digest(config_home)) == ["go"]
 
 
 @pytest.mark.parametrize(
@@ -100,14 +105,14 @@ def test_a_prompt_that_was_taken_back_was_never_said(config_home: ConfigHome) ->
 def test_why_a_prompt_left_the_queue(config_home: ConfigHome, reason: str, said: bool) -> None:
     """Newer clients tell; only what the model saw was said."""
     talk = Talk().prompt("go").add(queue("enqueue", "also this")).add({**queue("remove"), "reason": reason})
-    assert ("also this" in texts(talk.digest(config_home), "goal")) is said
+    assert ("also this" in requests(talk.digest(config_home))) is said
 
 
 def test_what_waited_when_the_session_ended_is_the_latest_wish(config_home: ConfigHome) -> None:
     """Unless it was a command for the client, or for us."""
     talk = Talk().prompt("go").says("x").add(queue("enqueue", "and then this"))
     talk.add(queue("enqueue", "/compact")).add(queue("enqueue", ">trim"))
-    assert notes(talk.digest(config_home), "goal") == {"go": "first", "and then this": "latest"}
+    assert requests(talk.digest(config_home)) == ["go", "and then this"]
 
 
 def test_a_prompt_that_was_delivered_as_an_attachment_counts_once(config_home: ConfigHome) -> None:
@@ -115,7 +120,7 @@ def test_a_prompt_that_was_delivered_as_an_attachment_counts_once(config_home: C
     talk = Talk().prompt("go").add(queue("enqueue", "also this")).add(queue("remove", "also this"))
     attached = {"type": "attachment", "uuid": "q", "parentUuid": "r0", "timestamp": "2026-01-31T09:31:00.000Z"}
     talk.add({**attached, "attachment": {"type": "queued_command", "prompt": "also this"}})
-    assert texts(talk.digest(config_home), "goal") == ["go", "also this"]
+    assert requests(talk.digest(config_home)) == ["go", "also this"]
 
 
 def test_abandoned_branches_are_not_what_was_said(config_home: ConfigHome) -> None:
@@ -123,10 +128,10 @@ def test_abandoned_branches_are_not_what_was_said(config_home: ConfigHome) -> No
     talk = Talk().prompt("go").says("ok")
     leaf = talk.leaf
     talk.prompt("never use tabs").says("We decided on tabs instead of spaces.").runs("make").back_to(leaf)
-    digest = talk.prompt("use spaces").says("Done it with spaces, as you said.").digest(config_home)
-    assert texts(digest, "goal") == ["go", "use spaces"]
-    assert texts(digest, "constraints") == ["use spaces"]
-    assert not any("tabs" in text for text in texts(digest, "decisions"))
+    digest = talk.prompt("always use spaces").says("Done it with spaces, as you said.").digest(config_home)
+    assert requests(digest) == ["go", "always use spaces"]
+    assert texts(digest, "constraints") == ["always use spaces"]
+    assert not any("tabs" in message.text for message in digest.talk)
     assert texts(digest, "commands") == ["make"]
 
 
@@ -138,45 +143,46 @@ def test_the_client_says_which_branch_is_live(config_home: ConfigHome) -> None:
     leaf = talk.leaf
     talk.back_to(fork).prompt("second way").says("done too")
     talk.add({"type": "last-prompt", "leafUuid": leaf, "sessionId": talk.session_id})
-    assert texts(talk.digest(config_home), "goal") == ["go", "first way"]
+    assert requests(talk.digest(config_home)) == ["go", "first way"]
 
 
 @pytest.mark.parametrize("parent", ["gone", None])
 def test_a_broken_chain_loses_nothing(config_home: ConfigHome, parent: str | None) -> None:
     """What hangs on a record that is not there, on another root, or goes round, was not abandoned for that."""
     talk = Talk().prompt("one").says("a").back_to(parent).prompt("two").says("b")
-    assert texts(talk.digest(config_home), "goal") == ["one", "two"]
+    assert requests(talk.digest(config_home)) == ["one", "two"]
     talk.records[2]["parentUuid"] = "r3"
-    assert texts(talk.digest(config_home), "goal") == ["one", "two"]
+    assert requests(talk.digest(config_home)) == ["one", "two"]
 
 
 def test_what_was_said_before_a_compaction_counts(config_home: ConfigHome) -> None:
-    """The whole history counts; the client's summary is told of and is no prompt."""
+    """The whole history counts; the client's summary is a message of its own and no prompt."""
     talk = Talk().prompt("always use spaces").says("ok").edits("/home/user/proj/a.py")
     talk.add(boundary(uuid="b", before=talk.leaf, ts=10)).add(summary("We did things.", uuid="s", parent="b", ts=11))
     digest = talk.prompt("go on").says("done").digest(config_home)
-    assert texts(digest, "goal") == ["always use spaces"]
+    assert requests(digest) == ["always use spaces", "go on"]
     assert texts(digest, "constraints") == ["always use spaces"]
     assert texts(digest, "changed") == ["a.py"]
-    assert texts(digest, "artefacts") == ["the client's summary of what it compacted"]
+    assert messages(digest, Kind.SUMMARY) == ["We did things."]
 
 
-def test_what_the_user_said_on_refusing_is_a_constraint(config_home: ConfigHome) -> None:
-    """Whole, whatever its words; and the refusal is told among what failed, before anything else."""
+def test_what_the_user_said_on_refusing_is_told_with_the_refusal(config_home: ConfigHome) -> None:
+    """Whole, whatever its words; and it was said like any prompt."""
     said = f"{REJECTED} To tell you how to proceed, the user said:\nbranch first"
     talk = Talk().prompt("go").fails("make x").edits("/a.py", answer=said, error=True)
     digest = talk.digest(config_home)
-    assert texts(digest, "constraints") == ["branch first"]
-    assert texts(digest, "goal") == ["go", "branch first"]
-    assert texts(digest, "failures")[0] == "refused by the user: Edit /a.py: branch first"
+    assert requests(digest) == ["go", "branch first"]
+    assert texts(digest, "refusals") == ["refused by the user: Edit /a.py: branch first"]
 
 
-def test_answers_are_decisions(config_home: ConfigHome) -> None:
-    """With their questions; and nothing is unanswered then."""
+def test_answers_come_with_their_questions(config_home: ConfigHome) -> None:
+    """In a list of their own, and as what the user said; and nothing is unanswered then."""
     asked = {"questions": [{"question": "Which one?"}, {"question": "Why?"}]}
     talk = Talk().prompt("go").calls("AskUserQuestion", asked, ANSWERED)
     digest = talk.digest(config_home)
-    assert texts(digest, "decisions") == ["Which one? -> The red one", 'Why? -> A \\"good\\" reason']
+    pairs = ["Which one? -> The red one", 'Why? -> A \\"good\\" reason']
+    assert texts(digest, "answers") == pairs
+    assert requests(digest) == ["go", "\n".join(pairs)]
     assert texts(digest, "questions") == []
 
 
@@ -185,16 +191,17 @@ def test_who_would_rather_talk_of_questions_demands_nothing(config_home: ConfigH
     said = f"{REJECTED} To tell you how to proceed, the user said:\nThe user wants to clarify these questions.\nAsk."
     asked = {"questions": [{"question": "Which one?"}]}
     digest = Talk().prompt("go").calls("AskUserQuestion", asked, said, error=True).digest(config_home)
-    assert texts(digest, "constraints") == texts(digest, "failures") == []
-    assert texts(digest, "goal") == ["go"]
+    assert texts(digest, "constraints") == texts(digest, "refusals") == []
+    assert requests(digest) == ["go"]
 
 
 @pytest.mark.parametrize("answer", [None, "No response after 300s — the user may be away from keyboard."])
 def test_questions_that_nobody_answered(config_home: ConfigHome, answer: str | None) -> None:
-    """Those asked by the tool, and those at the end of what was said last."""
+    """Those asked by the tool; those at the end of what was said last stand there."""
     talk = Talk().prompt("go").calls("AskUserQuestion", {"questions": [{"question": "Which one?"}]}, answer)
     digest = talk.says("I waited. Shall I take **the red one?**").digest(config_home)
-    assert texts(digest, "questions") == ["Which one?", "Shall I take **the red one?**"]
+    assert texts(digest, "questions") == ["Which one?"]
+    assert messages(digest, Kind.CLOSING) == ["I waited. Shall I take **the red one?**"]
     assert texts(talk.prompt("yes").digest(config_home), "questions") == []
 
 
@@ -227,36 +234,35 @@ def test_tasks(config_home: ConfigHome) -> None:
 
 
 def test_the_plan_that_was_approved(config_home: ConfigHome) -> None:
-    """Its title and its steps; one that was refused is none."""
+    """Its title is told of where the session stands, all of it where it was said; one that was refused is none."""
     plan = "# Move it\n\nSome words.\n\n## Steps\n1. Cut it\n2. Paste it\n"
     talk = Talk().prompt("go").calls("ExitPlanMode", {"plan": "# Burn it"}, f"{REJECTED}", error=True)
     talk.calls("ExitPlanMode", {"plan": plan}, "User has approved your plan. You can now start coding.")
     digest = talk.digest(config_home)
-    assert texts(digest, "plan") == ["Move it", "Steps", "1. Cut it", "2. Paste it"]
-    assert texts(digest, "failures") == ["refused by the user: ExitPlanMode # Burn it"]
+    assert "the user approved a plan: Move it" in texts(digest, "now")
+    assert messages(digest, Kind.CLOSING) == ["# Move it\nSome words.\n## Steps\n1. Cut it\n2. Paste it"]
+    assert texts(digest, "refusals") == ["refused by the user: ExitPlanMode # Burn it"]
 
 
-def test_decisions_are_statements(config_home: ConfigHome) -> None:
-    """What ends a turn counts before the rest; questions, announcements and crumbs of tables are none."""
-    talk = Talk().prompt("go").says("We'll use tabs instead of spaces.").says("Let me check the default first.")
-    talk.says(
-        "| A | B |\n|---|---|\nDone.\nThe parser now keeps blank lines of every file.\nShould we keep it instead?"
+def test_what_ends_a_turn_is_told_whole(config_home: ConfigHome) -> None:
+    """Of what was said between two calls, what says more than what is looked at next, or that something is done."""
+    talk = Talk().prompt("go").says(f"{FOUND} Let me check the default first.")
+    talk.says("Let me look at it.").says("All tests pass.").says(
+        "Done.\nThe parser keeps blank lines.\nShould we keep it instead?"
     )
-    talk.prompt("thanks")
-    assert texts(talk.digest(config_home), "decisions") == [
-        "The parser now keeps blank lines of every file.",
-        "We'll use tabs instead of spaces.",
-    ]
+    digest = talk.prompt("thanks").digest(config_home)
+    assert messages(digest, Kind.NARRATION) == [FOUND]
+    assert messages(digest, Kind.CLOSING) == ["Done.\nThe parser keeps blank lines.\nShould we keep it instead?"]
 
 
 @pytest.mark.parametrize("said", ["Yes", "ok, go ahead", "👍", "네, 진행해", "3"])
-def test_a_goal_says_something(config_home: ConfigHome, said: str) -> None:
-    """A prompt that only agrees is none; the first one stands."""
-    digest = Talk().prompt("fix it").prompt("yes, but in the parser").prompt(said).digest(config_home)
-    assert notes(digest, "goal") == {"fix it": "first", "yes, but in the parser": "latest"}
+def test_what_only_agrees_was_said_too(config_home: ConfigHome, said: str) -> None:
+    """Every word of the user's counts: what it agrees to stands before it."""
+    digest = Talk().prompt("fix it").says("Shall I?").prompt(said).digest(config_home)
+    assert [message.text for message in digest.talk] == ["fix it", "Shall I?", said]
 
 
 def test_the_assistants_last_words(config_home: ConfigHome) -> None:
     """Those of a model, not those of the client."""
     talk = Talk().prompt("go").says("All done.").prompt("ok").says("API Error: 500", model="<synthetic>")
-    assert texts(talk.digest(config_home), "last") == ["All done."]
+    assert messages(talk.digest(config_home), Kind.CLOSING) == ["All done."]

@@ -10,6 +10,9 @@ import pytest
 
 from resume_hooks.cli.main import main as cli
 from resume_hooks.search.index.connect import opened_index
+from resume_hooks.sessions.lineage_block import CLOSING, OPENING
+from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR
+from resume_hooks.transcripts.parted_text import parts_of
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -266,3 +269,17 @@ def test_links_and_names_that_are_no_text_are_no_transcripts(config_home: Config
     os.mkdir(odd)
     Path(os.fsdecode(odd), f"{session_id(3)}.jsonl").write_bytes(session_bytes([said("beta")]))
     assert held(config_home).words() == {"alpha"}
+
+
+@pytest.mark.parametrize("rendered", [True, False])
+def test_what_came_in_parts_is_one_text(config_home: ConfigHome, rendered: bool) -> None:
+    """A lineage that goes on in another part is none of its words, whichever came first, and whoever kept it how."""
+    ancestors = "\n".join(f"{number}. ancestor {number} · {'x' * 50}" for number in range(200))
+    first, second = parts_of(f"{AFTER_CLEAR}that left this:\n\n{OPENING}\n{ancestors}\n{CLOSING}\n\nfound again")
+    row = attachment("", uuid=uid(1), parent=None)
+    row["attachment"]["content"] = [second, first]
+    row["rendered"][0]["content"] = f"<system-reminder>\n{second}\n{first}\n</system-reminder>"
+    if not rendered:
+        del row["rendered"]
+    written(config_home, row)
+    assert ("again" in held(config_home).words(), "ancestor" in held(config_home).words()) == (True, False)

@@ -20,7 +20,7 @@ MAX_FOLDERS = 8
 MAX_DURATION = 1000 * clock.DAY  # milliseconds; more is no duration of a hook
 MAX_EVENT = 40  # characters of the name of a kind; a file may say anything
 
-_OURS = re.compile(r"""\. "\$CLAUDE_PLUGIN_ROOT/hooks/(?:guard|allow|notice|session-start|session-end)" """)
+_OURS = re.compile(r"""\. "\$CLAUDE_PLUGIN_ROOT/hooks/(?:guard|allow|notice|session-start|part|session-end)" """)
 """How the commands of our own hooks.json read."""
 
 _INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}Z")

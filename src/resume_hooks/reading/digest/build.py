@@ -21,7 +21,7 @@ from resume_hooks.reading.digest.facts import FileChange
 from resume_hooks.reading.digest.now import now
 from resume_hooks.reading.digest.repository import GitQuery, RepositoryState
 from resume_hooks.reading.digest.reversals import superseded
-from resume_hooks.reading.digest.sections import SECTIONS, Section
+from resume_hooks.reading.digest.sections import CHANGED, COMMANDS, OTHERS, SECTIONS, Section
 from resume_hooks.reading.digest.shell import simple_commands
 from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.sessions.lineage import MISSING, Family
@@ -42,42 +42,38 @@ REACH = 200_000_000
 
 OPENING = 2_000_000  # bytes of that beginning
 
+FAILED_SINCE = "failed since"  # what is said of an ancestor's command that did not work any more
+
 _KEY = b"PRIVATE KEY"
 """What stands in the first line of a secret of many lines: it goes before anything is cut into lines or sentences."""
 
 
-def _sections_of(
-    facts: LineageFacts, folder: str, git: RepositoryState, before: Digest | None, session_id: str
+def _joined(
+    own: Mapping[str, tuple[DigestEntry, ...]], before: Digest | None, facts: LineageFacts, paths: work.Paths
 ) -> tuple[Mapping[str, tuple[DigestEntry, ...]], Mapping[str, int]]:
-    """The sections, and how many entries of each ``before`` had no room for.
-
-    Paths are told from ``folder``; ``before`` is what was known at the beginning, ``session_id`` the latest session.
-    """
-    runs = work.commands_of(facts)
-    paths = work.Paths(folder, git)
-    own = _own(facts, runs, paths, git, session_id)
+    """The sections of a session behind those of ``before``, and how many entries of each that had no room for."""
     if before is None:
         return own, {}
-    changes = frozenset(entry.text for entry in own["changed"])
+    failed = frozenset(shell.at_home(run.command, paths.folder) for run in facts.runs if run.failed)
     merged = dict(own)
     for section in SECTIONS:
         if section.is_current and (own[section.name] or section.name != "todos" or facts.open_list.used):
             continue  # the older ones are of another moment
         known = {entry.text for entry in own[section.name]}
-        older = [_as_of_now(section, entry, paths, changes) for entry in before.of(section.name)]
+        older = [_as_of_now(section, entry, paths, failed) for entry in before.of(section.name)]
         merged[section.name] = (*own[section.name], *(entry for entry in older if entry.text not in known))
     merged["constraints"] = _binding(merged["constraints"])
     omitted = {name: before.omitted.get(name, 0) for name in merged if merged[name] != own[name]}
     return merged, {name: count for name, count in omitted.items() if count}
 
 
-def _as_of_now(section: Section, entry: DigestEntry, paths: work.Paths, changes: Collection[str]) -> DigestEntry:
-    """An entry of an ancestor's digest, with what git says now of the file that it names."""
-    if section.name != "changed" or entry.text in changes:
-        return entry
-    notes = [note for note in entry.note.split(", ") if note not in {"", work.UNCOMMITTED}]
-    if paths.is_dirty(entry.text):
+def _as_of_now(section: Section, entry: DigestEntry, paths: work.Paths, failed: Collection[str]) -> DigestEntry:
+    """An entry of an ancestor's digest, with what is known now of the file or the command that it names."""
+    notes = [note for note in entry.note.split(", ") if note not in {"", work.UNCOMMITTED, FAILED_SINCE}]
+    if section is CHANGED and paths.is_dirty(entry.text):
         notes.append(work.UNCOMMITTED)
+    if section in {COMMANDS, OTHERS} and entry.text in failed:
+        notes.append(FAILED_SINCE)
     return entry._replace(note=", ".join(notes))
 
 
@@ -89,12 +85,15 @@ def _binding(entries: Sequence[DigestEntry]) -> tuple[DigestEntry, ...]:
 
 
 def _own(
-    facts: LineageFacts, runs: Sequence[work.ShellCommand], paths: work.Paths, git: RepositoryState, session_id: str
+    facts: LineageFacts, folder: str, git: RepositoryState, session_id: str, branch: str
 ) -> dict[str, tuple[DigestEntry, ...]]:
+    """The sections of what was read; paths are told from ``folder``, ``session_id`` is the latest session."""
+    runs = work.commands_of(facts)
+    paths = work.Paths(folder, git)
     found = work.touched_files(facts.changes, runs, paths)
     commands = work.working_commands(runs, paths.folder)
     makers: Mapping[str, Iterable[DigestEntry]] = {
-        "now": now(facts, paths, git, session_id),
+        "now": now(facts, paths, git, session_id, branch),
         "todos": statements.todos(facts),
         "questions": statements.questions(facts),
         "constraints": statements.constraints(facts),
@@ -174,7 +173,8 @@ def digest_of(session: SessionFile, where: Where, *, reach: int | None = None, s
         said = talk.talk_of(facts)
         git = git_query.answer()
         facts.changes += changes
-        merged, omitted = _sections_of(facts, folder, git, before, files[-1].session_id)
+        own = _own(facts, folder, git, files[-1].session_id, ends.branch)
+        merged, omitted = _joined(own, before, facts, work.Paths(folder, git))
         sections, omitted = _stored_sections(merged, omitted)
         unread += unread_agents + (before.unread if before else 0)
         if before is not None:

@@ -6,6 +6,9 @@ Read backwards from the end of the file, so that it costs what is shown and not 
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Sequence
+from typing import BinaryIO
 
 from resume_hooks.reading.digest import talk
 from resume_hooks.reading.digest.entries import Kind, TalkMessage
@@ -17,6 +20,7 @@ from resume_hooks.transcripts.records import Record, string
 
 RESULT = 1_500  # characters of a result; of a longer one the middle is cut
 INPUT = 600  # characters of what a call was given
+PIECE = 1 << 20  # bytes that are read at once to count lines
 REACH = 24_000_000  # bytes at the end of a file that are looked through
 _BRIEFLY = ("command", "file_path", "pattern", "query", "url", "prompt", "description")
 _CHANGE = ("new_string", "content", "new_source")  # what a call writes into a file
@@ -27,14 +31,14 @@ _NEVER = frozenset({"TodoWrite", "TaskCreate", "TaskUpdate", "AskUserQuestion", 
 def latest_calls(session: SessionFile, room: int) -> list[TalkMessage]:
     """The latest calls that were answered, oldest first, within about ``room`` characters; none of a file that is gone.
 
-    A record is named by the byte at which its line begins, ``<session>:@<offset>``: counting lines would take reading
-    all of them.
+    A file that was written after it was read is shown by what was written.
     """
     results: dict[str, str] = {}
-    found: list[TalkMessage] = []
+    found: list[tuple[int, Record, str]] = []
+    written: set[str] = set()
     try:
         with open_transcript(session.path) as stream:
-            end = stream.seek(0, 2)
+            end = stream.seek(0, os.SEEK_END)
             for line in lines_before(stream, end):
                 if room <= 0 or end - line.offset > REACH:
                     break
@@ -44,23 +48,55 @@ def latest_calls(session: SessionFile, room: int) -> list[TalkMessage]:
                 results |= _results_in(record)
                 for block in reversed(records.calls(record)):
                     answer = results.pop(string(block, "id"), None)
-                    if answer is not None and string(block, "name") not in _NEVER:
-                        found.append(_message(block, answer, f"{session.session_id}:@{line.offset}"))
-                        room -= len(found[-1].text)
+                    if answer is None or not _is_shown(block, written):
+                        continue
+                    text = _text(block, answer)
+                    found.append((line.offset, block, text))
+                    room -= len(text)
+            numbers = _numbers_of(stream, sorted({offset for offset, _, _ in found}))
     except OSError:
         return []
-    return found[::-1]
+    return [
+        TalkMessage(Kind.CALL, f"{session.session_id}:{numbers[offset]}", text) for offset, _, text in reversed(found)
+    ]
+
+
+def _is_shown(block: Record, written: set[str]) -> bool:
+    """Whether a call is shown, the later ones being looked at first; files that it writes are ``written``."""
+    tool, path = string(block, "name"), records.file_in(records.mapping(block, "input"))
+    if tool in records.WRITERS:
+        written.add(path)
+    return tool not in _NEVER and not (tool in records.READERS and path in written)
+
+
+def _numbers_of(stream: BinaryIO, offsets: Sequence[int]) -> dict[int, int]:
+    """The 0-based lines that begin at some bytes of a file, which are given in order."""
+    numbers: dict[int, int] = {}
+    number = at = 0
+    stream.seek(0)
+    for offset in offsets:
+        while at < offset:
+            piece = stream.read(min(PIECE, offset - at))
+            if not piece:
+                return numbers
+            number += piece.count(b"\n")
+            at += len(piece)
+        numbers[offset] = number
+    return numbers
 
 
 def _results_in(record: Record) -> dict[str, str]:
     return {string(block, "tool_use_id"): records.result_text(block) for block in records.results(record)}
 
 
-def _message(block: Record, answer: str, ref: str) -> TalkMessage:
+def _text(block: Record, answer: str) -> str:
+    """A call as it is shown: what it was given, and what it wrote, or what it got for an answer."""
     given = records.mapping(block, "input")
     named = next((value for key in _BRIEFLY if (value := string(given, key))), "")
     what = talk.shown(named or json.dumps(given, ensure_ascii=False), INPUT)
+    head = f"{string(block, 'name')}: {what}"
     written = next((value for key in _CHANGE if (value := string(given, key))), "")
-    # That a file was written is said by the call: what was written tells more than the answer.
-    result = talk.shown(written or answer, RESULT) if not is_placeholder(written or answer) else ""
-    return TalkMessage(Kind.CALL, ref, f"{string(block, 'name')}: {what}\n-> {result}".rstrip("-> \n"))
+    got = written or answer  # that a file was written is said by the call: what was written tells more than the answer
+    if is_placeholder(got) or not got.strip():
+        return head
+    return f"{head}\n{'wrote' if written else 'got'}:\n{talk.shown(got, RESULT)}"

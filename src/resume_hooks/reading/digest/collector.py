@@ -31,7 +31,7 @@ from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.opening_layout import NEW_TASK, next_step_of
 from resume_hooks.transcripts import bookkeeping, records
-from resume_hooks.transcripts.attachments import HOOK_CONTEXT, QUEUED
+from resume_hooks.transcripts.attachments import HOOK_CONTEXT, QUEUED, hook_texts
 from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import REJECTION, Record, copied_from, string
@@ -111,6 +111,7 @@ _SERVER_TOOL = "mcp__"
 _PLAN_MODE, _PLAN_LEFT = "plan", "plan_mode_exit"
 _PLAN_REMINDERS = frozenset({"plan_mode", "plan_mode_reentry", _PLAN_LEFT})
 _RECAP = "away_summary"
+_STARTED = "Async agent launched"  # how the answer begins to a call that starts one in the background
 _FOREIGN_WRITER = late(
     r"(?:write|edit|create|move|rename|delete|remove|replace|insert|patch).*file|file.*(?:write|edit)", re.IGNORECASE
 )
@@ -220,6 +221,10 @@ class LineageFacts:
         """The sub-agents that answered, by id, and the order in which they did."""
         self.running: dict[str, Quote] = {}
         """What was started and has not reported back, by id: sub-agents, with what they are for."""
+        self.skills: dict[str, RecordPlace] = {}
+        """The skills whose texts were loaded, by name."""
+        self.cut_off: PendingCall | None = None
+        """The last call, where the file ends before its answer."""
         self.reports: list[Quote] = []
         """What sub-agents reported."""
         self.tool_errors: dict[str, Quote] = {}
@@ -250,6 +255,7 @@ class LineageFacts:
             for call_id, call in self._open.items()
             if call.tool in _AGENT_TOOLS
         }
+        self.cut_off = next(reversed(self._open.values()), None)
         self._open.clear()
         self._copies = Copies()
         counts = self._branches.end_file(session_id)
@@ -324,6 +330,8 @@ class LineageFacts:
         plan = string(record, "planContent")
         if plan.strip():
             self.plans.append(Quote(plan, place, uuid))
+        if record.get("isMeta") is True and (skill := facts.skill_loaded(records.text(record))):
+            self.skills[skill] = place
         if records.is_prompt(record):
             self._typed(Quote(records.prompt_text(record), place, uuid))
 
@@ -371,9 +379,8 @@ class LineageFacts:
             self.plan_mode = kind != _PLAN_LEFT
             self.plan_file = string(found, "planFilePath") or self.plan_file
         elif kind == HOOK_CONTEXT:
-            texts = found.get("content")
-            for text in texts if isinstance(texts, list) else ():
-                if isinstance(text, str) and text.startswith((AFTER_CLEAR, lineage_block.OPENING)):
+            for text in hook_texts(record):
+                if text.startswith((AFTER_CLEAR, lineage_block.OPENING)):
                     self._typed(Quote(_put_by_user(text), place, uuid))
 
     def _queued(self, record: Record, place: RecordPlace) -> None:
@@ -422,7 +429,7 @@ class LineageFacts:
             self.agents[agent] = self._order
         if agent and records.tool_details(record).get("isAsync") is True:
             self.running[agent] = Quote(call.text("description", "prompt"), call.place)
-        elif call.tool in _AGENT_TOOLS:
+        elif call.tool in _AGENT_TOOLS and not said.text.startswith(_STARTED):
             self.reports.append(said)
 
     def _on_tool_success(self, call: PendingCall, text: str, place: RecordPlace, uuid: str) -> None:
@@ -464,6 +471,8 @@ class LineageFacts:
         ending = facts.task_ending(text)
         if ending is not None:
             self.running.pop(ending.task, None)
+            if report := facts.report_in(text):
+                self.reports.append(Quote(report, place))
         at = self._in_background.get(ending.task) if ending else None
         if ending is not None and at is not None:
             self.runs[at] = self.runs[at]._replace(status=ending.status, failed=ending.failed, answered=place)

@@ -195,7 +195,7 @@ def digest_in(record: Record) -> Digest | None:
     What is malformed in it is passed over, and every entry is on one line.
     """
     version = record.get("version")
-    if kind(record) != DIGEST or version not in {VERSION, FORMER}:
+    if kind(record) != DIGEST or version not in (VERSION, FORMER):
         return None
     rows, omitted = mapping(record, "sections"), mapping(record, "omitted")
     sections = {name: entries for name in NAMES if (entries := tuple(_entries(rows.get(name))))}
@@ -223,7 +223,9 @@ def _messages(rows: object) -> Iterator[TalkMessage]:
         if not isinstance(row, list) or len(row) != len(TalkMessage._fields):
             continue
         name, ref, text, marks = row
-        if name in _KINDS and isinstance(ref, str) and isinstance(text, str) and text.strip():
+        if not all(isinstance(cell, str) for cell in (name, ref, text)):
+            continue
+        if name in _KINDS and text.strip():
             yield TalkMessage(Kind(name), _reference(ref), _lines(text), tuple(_marks(marks)))
 
 

@@ -265,6 +265,22 @@ def _is_in_background(more: Record, text: str) -> bool:
     return "backgroundTaskId" in more or _BACKGROUND.match(text) is not None
 
 
+_SKILL = late(r"Base directory for this skill: (?:[^\n]*/)?([^/\n]{1,80})")
+_REPORT = late(r"<result>(.*?)</result>", re.DOTALL)
+
+
+def skill_loaded(text: str) -> str:
+    """The name of the skill whose text the client loaded; ``""`` for any other text."""
+    match = _SKILL.match(text)
+    return match[1].strip() if match else ""
+
+
+def report_in(text: str) -> str:
+    """What a sub-agent in the background reported, as the client tells of its end; ``""`` where it says nothing."""
+    match = _REPORT.search(text)
+    return match[1].strip() if match else ""
+
+
 class Todo(NamedTuple):
     """Something to be done, its status in the client's word, and where it was written down."""
 

@@ -15,11 +15,12 @@ from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import DigestEntry, entry, redacted
 from resume_hooks.reading.digest.facts import RecordPlace
 from resume_hooks.reading.digest.repository import RepositoryState
-from resume_hooks.reading.digest.work import Paths
+from resume_hooks.reading.digest.work import Paths, last_commit
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.system.text import counted, plain_line
 
 FILES = 8  # files with changes that are not committed that are named
+SKILLS = 2  # skills that were loaded last that are named
 RUNNING = 3  # sub-agents and commands at work that are named
 PLAN = 4_000  # characters of a plan in which its title is looked for
 DOCUMENTS = 2  # documents to read first that are named
@@ -31,23 +32,43 @@ _DOCUMENT = late(
 """Documents in which people write down where the work stands."""
 
 
-def now(facts: LineageFacts, paths: Paths, git: RepositoryState, session_id: str) -> Iterator[DigestEntry]:
-    """The lines, the most pressing first; ``session_id`` is the latest session."""
+def now(facts: LineageFacts, paths: Paths, git: RepositoryState, session_id: str, branch: str) -> Iterator[DigestEntry]:
+    """The lines, the most pressing first; ``session_id`` is the latest session, ``branch`` the one that it was on."""
     if git.line:
         yield DigestEntry(f"git: {plain_line(git.line)}")
+    elif branch:
+        yield entry(f"branch {branch}, when the session ended", "")
     if git.dirty:
         yield DigestEntry(_uncommitted(git, paths))
+    elif facts.changes:
+        yield _since_commit(facts, paths)
     if facts.plan_mode:
         yield DigestEntry("plan mode is on: nothing is to be changed before the user approves a plan")
+    yield from _to_read(facts, paths)
+    last_prompt = facts.prompts.said[-1].place.order if facts.prompts.said else 0
+    if last_prompt and facts.unanswered is None:
+        yield entry(_unanswered(facts, last_prompt), facts.prompts.said[-1].place)
+    if facts.cut_off is not None:
+        call = facts.cut_off
+        what = call.text("command", "file_path", "description")
+        yield entry(f"the session ends before this call was answered: {call.tool} {what}", call.place)
+    yield from _at_work(facts, session_id, last_prompt)
+
+
+def _to_read(facts: LineageFacts, paths: Paths) -> Iterator[DigestEntry]:
+    """What to read before anything is done: documents about the work, the plan, the rules of skills."""
     for path, place in _documents(facts, paths):
         yield DigestEntry(f"read this first: {path}", str(place), "written in this session")
     if facts.plans:
         plan = facts.plans[-1]
         title = next(prose.sentences(redacted(plan.text[:PLAN])), "")
-        yield entry(f"the user approved a plan: {title}", plan.place)
-    last_prompt = facts.prompts.said[-1].place.order if facts.prompts.said else 0
-    if last_prompt and facts.unanswered is None:
-        yield entry(_unanswered(facts, last_prompt), facts.prompts.said[-1].place)
+        yield entry(f"the last plan that the user approved: {title}", plan.place)
+    for skill, place in list(facts.skills.items())[-SKILLS:]:
+        yield entry(f"rules of the skill {skill} were loaded, and may bind: read them", place)
+
+
+def _at_work(facts: LineageFacts, session_id: str, last_prompt: int) -> Iterator[DigestEntry]:
+    """What was started since the last prompt and had not ended: sub-agents and commands in the background."""
     waiting = [
         said
         for agent, said in facts.running.items()
@@ -56,8 +77,21 @@ def now(facts: LineageFacts, paths: Paths, git: RepositoryState, session_id: str
     for said in waiting[-RUNNING:]:
         yield entry(f"a sub-agent was still at work: {said.text}", said.place)
     background = [run for run in facts.runs if run.background and run.status is None and not run.failed]
-    for run in [run for run in background if run.place.session_id == session_id][-RUNNING:]:
+    for run in [run for run in background if run.place.order > last_prompt][-RUNNING:]:
         yield entry(f"a command was still running in the background: {shell.core(run.command)}", run.place)
+
+
+def _since_commit(facts: LineageFacts, paths: Paths) -> DigestEntry:
+    """What was changed since the session's last commit, where git itself can't be asked."""
+    commit = last_commit(facts)
+    since = commit[1].order if commit else 0
+    changed = (change for change in facts.changes if change.place.order > since)
+    names = list(dict.fromkeys(plain_line(paths.relative(change.path, change.folder)) for change in changed))
+    before = f"since the last commit ({commit[0]})" if commit else "no commit was made in this session;"
+    if not names:
+        return DigestEntry(f"{before} no file was changed", str(commit[1]) if commit else "")
+    more = f" and {counted(len(names) - FILES, 'other')}" if len(names) > FILES else ""
+    return DigestEntry(f"{before} changed: {', '.join(names[-FILES:])}{more}", str(commit[1]) if commit else "")
 
 
 def _unanswered(facts: LineageFacts, last_prompt: int) -> str:

@@ -38,8 +38,8 @@ BULLET = "  - "
 INDENT = "  "
 UNLIMITED = 1 << 40  # characters, for the whole text
 LISTS = 0.4  # part of the room that the sections may take where the talk needs the rest
-LAST_REQUEST, LAST_ANSWER = 0.2, 0.35  # parts of the room that these two may take at most
-CALLS = 0.6  # part of the room that the latest calls may take at most
+LAST_REQUEST, LAST_ANSWER, LAST_REPORT = 0.2, 0.35, 0.25  # parts of the room that these may take at most
+CALLS = 0.45  # part of the room that the latest calls may take at most
 LEAST_CALLS = 400  # characters of room below which no call is shown
 Calls = Callable[[int], Sequence[TalkMessage]]
 """Gives the latest calls, oldest first, within about so many characters."""
@@ -162,17 +162,22 @@ def _about(digest: Digest) -> Iterator[str]:
 
 
 def _last_messages(messages: Sequence[TalkMessage]) -> list[tuple[TalkMessage, str, float]]:
-    """The last request and the last answer, each with its heading and its part of the room."""
-    found = []
+    """The last answer, the last request, and what sub-agents reported after both, each with its part of the room.
+
+    The answer is fitted first, since it holds the state and the open ends; they are shown as they were said.
+    """
+    found: list[tuple[TalkMessage, str, float]] = []
+    last = -1
     for kind, heading, share in (
         (Kind.CLOSING, "last answer", LAST_ANSWER),
         (Kind.REQUEST, "last request", LAST_REQUEST),
     ):
-        message = next((message for message in reversed(messages) if message.kind is kind), None)
-        if message is not None:
-            found.append((message, heading, share))
-    # The answer is fitted first, since it holds the state and the open ends; they are shown as they were said.
-    return found
+        places = [at for at, message in enumerate(messages) if message.kind is kind]
+        if places:
+            found.append((messages[places[-1]], heading, share))
+            last = max(last, places[-1])
+    reports = [message for message in messages[last + 1 :] if message.kind is Kind.REPORT]
+    return [*found, *((report, "reported after that", LAST_REPORT / len(reports)) for report in reports)]
 
 
 def _quoted(message: TalkMessage, names: _Names, heading: str, room: int) -> list[str]:
@@ -207,7 +212,7 @@ def _latest_calls(calls: Calls, digest: Digest, room: int) -> tuple[list[TalkMes
 
 def _calls_section(messages: Sequence[TalkMessage], names: _Names, room: int) -> list[str]:
     """The latest calls with their results, oldest first; nothing where not even one fits."""
-    heading = "latest calls, with their results:"
+    heading = "latest calls, with what they wrote or got:"
     left = room - len(heading) - 1
     shown: list[list[str]] = []
     for message in reversed(messages):

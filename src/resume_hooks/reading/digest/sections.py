@@ -46,9 +46,7 @@ _NOW, _BINDING, _LIST, _SPARE = Group
 NOW = Section("now", "now", _NOW, 0.15, 2_400, 500, 3_000, is_current=True)
 TODOS = Section("todos", "still to do", _NOW, 0.08, 1_200, 160, 2_500, is_current=True)
 QUESTIONS = Section("questions", "asked and not answered", _NOW, 0.06, 900, 400, 1_500, is_current=True)
-CONSTRAINTS = Section(
-    "constraints", "standing demands of the user", _BINDING, 0.12, 3_600, 320, 8_000, is_knowledge=True
-)
+CONSTRAINTS = Section("constraints", "rules that the user set", _BINDING, 0.12, 3_600, 320, 8_000, is_knowledge=True)
 ANSWERS = Section("answers", "what the user chose when asked", _BINDING, 0.08, 2_400, 400, 5_000, is_knowledge=True)
 CHANGED = Section("changed", "files changed", _LIST, 0.25, 6_000, 160, 9_000, is_knowledge=True)
 COMMANDS = Section("commands", "commands to run again", _LIST, 0.2, 6_000, 600, 9_000, is_knowledge=True)

@@ -80,6 +80,7 @@ _MACHINE = late(
 PROSE = 60_000
 """Characters of what the user said that are searched for demands, the latest first."""
 
+CHOICE = 160  # characters of an answer up to which it is a choice
 ANSWER = 400  # characters of a question and what the user chose
 BRIEF = 8  # words below which a demand is told with the sentence before it, which says what it is about
 NAMED = 120  # characters of what a refused call was about
@@ -88,10 +89,10 @@ _PREFERS = late(r"\bprefer(?:s|red|ence)?\b|\b(?:cap|limit|budget|deadline)\b.*\
 """What binds without the words of a demand."""
 
 _STANDING = late(
-    r"\b(?:always|never|must(?:n'?t)?|do(?:es)?\s+not|don'?t|doesn'?t|avoid|prefer|only|no\s+longer|from\s+now\s+on|"
-    r"instead|rather\s+than|at\s+(?:most|least)|not\s+allowed|forbidden|required|mandatory|ensure|make\s+sure|without|"
-    r"should(?:n'?t)?|shall|needs?\s+to|as\s+\w+\s+as\s+possible|nunca|siempre|jamais|toujours|niemals|immer|muss|sempre|"
-    r"nicht|kein\w*|nie|mai)\b|반드시|하지\s?마|말고|항상|절대|해야|不要|必须|总是|只能|務必|必ず|しないで"
+    r"\b(?:always|never|must(?:n'?t)?|do\s+not|don'?t|avoid|prefer|no\s+longer|from\s+now\s+on|instead\s+of|rather\s+than|"
+    r"not\s+allowed|forbidden|required|mandatory|ensure|as\s+\w+\s+as\s+possible|without|too\s+(?:verbose|long|complex)|"
+    r"focus\s+on|nunca|siempre|jamais|toujours|niemals|immer|muss|sempre|nicht|kein\w*|nie|mai)\b|"
+    r"반드시|하지\s?마|말고|항상|절대|해야|不要|必须|总是|只能|務必|必ず|しないで"
 )
 """Words of what holds for more than the next step."""
 
@@ -99,6 +100,7 @@ _PASSING = late(
     r"""\A\W*(?:wait\b|hm+\b|oh\b|let'?s\s+(?:discuss|talk|see|try|do\s+(?:it|that|this)|go\b|continue|proceed)
         |i\s+(?:think|see|wonder|want\s+option)\b|go\s+with\s+option\b)
     | \A\W*(?:yes|yeah|yep|no|nope|ok(?:ay)?|sure|right|that|this|it|these|those)\b(?:\W+\S+){0,9}\Z
+    | \bfor\s+now\b | \bthis\s+time\b | \b(?:we|i)\s+don'?t\s+(?:need|have|know)\b
     | \boption\s+\w\W*\Z | :\W*\Z | \u2026\Z
     """,
     re.IGNORECASE | re.VERBOSE,
@@ -179,7 +181,9 @@ def todos(facts: LineageFacts) -> Iterator[DigestEntry]:
 def answers(facts: LineageFacts) -> Iterator[DigestEntry]:
     """What the user chose when asked, the latest first."""
     for said in sorted(facts.answers, key=lambda said: -said.place.order):
-        yield entry(said.text, said.place, most=ANSWER)
+        chosen = said.text.rpartition(" -> ")[2]
+        if len(chosen) <= CHOICE and not is_question(chosen):  # else it is talk, and stands there
+            yield entry(said.text, said.place, most=ANSWER)
 
 
 def refusals(facts: LineageFacts, *, with_words: bool) -> Iterator[DigestEntry]:

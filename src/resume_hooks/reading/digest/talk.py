@@ -79,7 +79,7 @@ def _said(facts: LineageFacts) -> Iterator[_Said]:
     chosen: dict[RecordPlace, list[str]] = {}
     for quote in facts.answers:
         chosen.setdefault(quote.place, []).append(quote.text)
-    closing = [*facts.closing, *facts.plans]
+    closing = [*facts.closing, *facts.plans[-1:]]
     if facts.unanswered is not None:
         closing.append(facts.unanswered)
     closing.sort(key=lambda quote: quote.place.order)
@@ -171,7 +171,8 @@ def _paste(text: str) -> str:
 
 def shown(text: str, most: int) -> str:
     """A text as it is shown: no secret, no control character, no blank line; blocks of code and tables cut."""
-    cleaned = plain(redacted(text)).replace("\t", "    ").strip()
+    cleaned = plain(redacted(prose.typed_text(text) if "<system-reminder>" in text else text))
+    cleaned = cleaned.replace("\t", "    ").strip()
     cleaned = _FENCED.sub(_fence, cleaned) if "```" in cleaned or "~~~" in cleaned else cleaned
     if "|" in cleaned:
         cleaned = "\n".join(_with_short_tables(cleaned.split("\n")))
@@ -232,7 +233,7 @@ def ending(text: str, most: int) -> str:
     return text[stop.end() :] if stop and stop.end() < len(text) else f"…{text[start + 1 :]}"
 
 
-CONCLUSION = (240, 900)  # characters that the conclusion of a message has at least, where it has as many, and at most
+CONCLUSION = (800, 1_600)  # characters that the conclusion of a message has at least, where it has as many, and at most
 
 
 def conclusion(text: str) -> str:

@@ -13,6 +13,7 @@ from resume_hooks.reading.digest import talk
 from resume_hooks.reading.digest.entries import Kind, TalkMessage
 
 RECENT = 3  # answers that ended a turn, the latest, that come whole before the older ones come at all
+LAST_PART = 3  # the last part of what ended turns, one of so many, comes whole; of the rest the conclusions
 BRIEF = 600  # characters of what was said between two calls
 BEGINNING = 400  # characters of a request that does not fit whole
 SUMMARY_PART = 0.3  # part of the room that a summary may take where talk is left out
@@ -35,7 +36,7 @@ def chosen_talk(messages: Sequence[TalkMessage], room: int, size: Size, *, is_wh
         choice.add(at, first[at]) or choice.add(at, talk.beginning(messages[at].text, BEGINNING))
     for at in closings:
         choice.add(at, first[at]) or choice.add(at, talk.conclusion(messages[at].text))
-    for at in (*closings, *requests):
+    for at in (*closings[: -(-len(closings) // LAST_PART)], *requests):
         choice.add(at, messages[at].text)
     for at in (*choice.places(Kind.NARRATION), *choice.places(Kind.REPORT)):
         choice.add(at, talk.shortened(messages[at].text, BRIEF))

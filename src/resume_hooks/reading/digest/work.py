@@ -197,6 +197,7 @@ def replaced_commands(commands: Sequence[ShellCommand]) -> Iterator[DigestEntry]
         yield entry(said, failed.run.place, most=LONGEST)
 
 
+LIKE = 0.7  # part of the words of two commands that are the same where one was tried in place of the other
 _CHANGING = ("git ", "gh ", "docker", "kubectl", "terraform", "psql", "ssh", "scp")
 """Programs whose failure says something, though they check nothing."""
 
@@ -206,7 +207,7 @@ def _is_like(failed: ShellCommand, other: ShellCommand) -> bool:
     if not failed.program or other.program != failed.program:
         return False
     words, others = set(failed.core.split()), set(other.core.split())
-    return 2 * len(words & others) >= min(len(words), len(others))
+    return len(words & others) >= LIKE * max(len(words), len(others))
 
 
 def open_errors(facts: LineageFacts, commands: Sequence[ShellCommand], since: int) -> Iterator[DigestEntry]:
@@ -234,8 +235,9 @@ def _closes(later: ShellCommand, failed: ShellCommand) -> bool:
     """Whether a command that worked shows that an earlier failure no longer stands."""
     if later.run.place.order < failed.run.place.order:
         return False
-    first, again = failed.program.split()[:1], later.program.split()[:1]
-    return later.program == failed.program or (first == again and first != ["git"])
+    programs = {shell.program_of((part,)) for part in later.parts}
+    first = failed.program.split()[:1]
+    return failed.program in programs or (first != ["git"] and first == later.program.split()[:1])
 
 
 def _what_failed(command: ShellCommand) -> str:
@@ -381,10 +383,24 @@ def changed_files(found: dict[str, list[Touch]], paths: Paths) -> Iterator[Diges
 
 def read_files(facts: LineageFacts, paths: Paths, found: dict[str, list[Touch]]) -> Iterator[DigestEntry]:
     """Files that were read and not changed, the latest first."""
+    changed = {_end_of(name) for name in found}
     for (path, folder), place in reversed(facts.looked_at.items()):
         name = paths.relative(path, folder)
-        if name not in found and _TEMPORARY.search(name) is None:
+        if _end_of(name) not in changed and _TEMPORARY.search(name) is None:
             yield DigestEntry(_shown(name), str(place))
+
+
+def _end_of(path: str) -> str:
+    """The file and its folder: a worktree has another beginning."""
+    return "/".join(path.split("/")[-2:])
+
+
+def last_commit(facts: LineageFacts) -> tuple[str, RecordPlace] | None:
+    """The last commit that the session made, as git printed it, and where."""
+    for run in reversed(facts.runs):
+        if "git" in run.command and "[" in run.output and (found := _COMMIT.findall(f"\n{run.output}")):
+            return found[-1][1], run.place
+    return None
 
 
 def artefacts(facts: LineageFacts) -> Iterator[DigestEntry]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from resume_hooks.sessions.child_titles import root_of
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.transcripts import bookkeeping, records
-from resume_hooks.transcripts.attachments import BULK, QUEUED, kind_of, sent_texts
+from resume_hooks.transcripts.attachments import BULK, QUEUED, hook_texts, kind_of, sent_texts
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, string
 
@@ -161,7 +161,10 @@ def _other(record: Record, kind: str) -> RecordTexts | None:
         named = kind_of(record)
         if named not in BULK and named != QUEUED:
             return None
-        text = _joined([text for _, text in sent_texts(record)])
+        sent = [text for _, text in sent_texts(record)]
+        if any(bookkeeping.FURTHER_PART in text for text in sent):
+            sent = hook_texts(record)  # what is quoted in it is told by what stands around it, in another part
+        text = _joined(sent)
         return RecordTexts("prompt", prompt=text) if named == QUEUED else RecordTexts("note", result=text)
     if kind == records.PROGRESS:
         # What a sub-agent of old clients said, whose records stand inside the parent's.

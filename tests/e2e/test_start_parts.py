@@ -1,0 +1,94 @@
+"""A long text at a session's start, in the real client: whole, each line once, in its order."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.sessions.opening_layout import NEXT_STEP
+from resume_hooks.transcripts.attachments import hook_texts
+from resume_hooks.transcripts.bookkeeping import FURTHER_PART
+from resume_hooks.transcripts.head_tail import HeadTail
+from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
+from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.plugin import spoken, without_module
+from tests.e2e.test_session_start import QUIET, ask, begin, clear, compact, hand_off, kinds, waiting
+
+LENGTH = 36_000  # characters of a long opening
+
+
+def long_lines(name: str) -> list[str]:
+    """Lines that are told apart, of as many characters together."""
+    line = "{} line {:04} of what was said before, «with quotes \\ and more» ..."
+    lines: list[str] = []
+    while sum(map(len, lines)) < LENGTH:
+        lines.append(line.format(name, len(lines)))
+    return lines
+
+
+RAN = "parts-that-ran"
+"""A file of the home in which each hook of a part writes its number."""
+
+CARRIED, GIVEN_BACK = long_lines("carried"), long_lines("given")
+
+
+@pytest.fixture
+def plugin(plugin: Path) -> Path:
+    """The plugin in a client that runs no modules, one that gives much back after a compaction."""
+    module = plugin / "src" / "resume_hooks" / "hooks" / "after_compaction.py"
+    text = "\n".join(["Facts about this session from before it was compacted:", "", *GIVEN_BACK])
+    module.write_text(f"{module.read_text()}\n\ndef given_back(*_given: object) -> str:\n    return {text!r}\n")
+    script = plugin / "hooks" / "part"
+    script.write_text(f'echo "$part" >>"$HOME/{RAN}"\n{script.read_text()}')
+    return without_module(plugin)
+
+
+def lengthen(home: ClientHome) -> None:
+    """The handoff that waits opens with many lines more, before its next step."""
+    (name,) = waiting(home)
+    path = home.config / "resume-hooks" / "pending" / name
+    note = json.loads(path.read_text())
+    before, step, after = note["opening"].rpartition(f"\n\n{NEXT_STEP}")
+    path.write_text(json.dumps({**note, "opening": "\n".join([before, *CARRIED]) + step + after}))
+
+
+def whole(said: str, lines: list[str]) -> bool:
+    """Whether every line was said, once, and in their order."""
+    places = [said.find(line) for line in lines]
+    return [said.count(line) for line in lines] == [1] * len(lines) and places == sorted(places)
+
+
+def test_clear_compact_resume(every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path) -> None:
+    """36,000 characters are sent whole after ``/clear``, after a compaction, and once by a later resume.
+
+    What the client keeps of them is one text to our readers; the session still has the title of its handoff.
+    """
+    with Tui(every_client, home, api) as tui:
+        parent = begin(tui, plugin)
+        child = hand_off(tui, parent)
+        lengthen(home)
+        ran = home.root / RAN
+        assert not ran.exists(), "a startup costs nothing"
+        clear(tui)
+        assert sorted(ran.read_text().split()) == ["1", "2", "3"]
+        said = ask(tui, "go on BETA")
+        assert whole(said, CARRIED)
+        assert (said.count("started by /clear"), said.count(NEXT_STEP), said.count(FURTHER_PART)) == (1, 1, 3)
+        assert kinds(home) == ["handoff", "handoff"]
+        (fresh,) = (path for path in home.sessions() if path not in {parent, child})
+        (told,) = [text for row in fresh.read_bytes().splitlines() for text in hook_texts(json.loads(row))]
+        assert whole(told, CARRIED)
+        assert "fix the tests" in HeadTail(str(fresh)).title
+        compact(tui)
+        said = ask(tui, "go on GAMMA")
+        assert whole(said, GIVEN_BACK)
+        assert said.count(FURTHER_PART) == 3
+        compact(tui)
+        assert whole(ask(tui, "go on DELTA"), GIVEN_BACK), "what an earlier compaction left is not in the way"
+        assert list((home.config / "resume-hooks" / "pending").glob("parts-*-[123]")) == []
+    api.clear()
+    done = run_print(every_client, home, api, "go on EPSILON", resume=fresh.stem, plugin_dir=plugin, extra_env=QUIET)
+    assert done.returncode == 0, done.stderr
+    assert whole(spoken(api.main_requests()[-1]), GIVEN_BACK)

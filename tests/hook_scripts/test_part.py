@@ -1,0 +1,280 @@
+"""The parts of what a session starts with, by the commands of hooks.json, run at once as the client does."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.hooks import start_parts
+from resume_hooks.hooks.pending_handoff import MOST, PendingHandoff, leave
+from resume_hooks.storage import state_file
+from resume_hooks.system.text import units
+from resume_hooks.transcripts import parted_text
+from resume_hooks.transcripts.parted_text import parts_of, put_together
+from tests.builders import ConfigHome, conversation, session_id, write_session
+from tests.hook_scripts.test_guard import shells
+from tests.needs import REPO
+
+OLD, CHILD, NEW = session_id(1), session_id(2), session_id(3)
+HOOKS = json.loads((REPO / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"]["SessionStart"]
+FIRST = HOOKS[0]["hooks"][0]["command"]
+OTHERS = [hook["command"] for hook in HOOKS[1]["hooks"]]
+SH = ("/bin/sh",)
+
+OPENING = "\n".join(
+    ["[SESSION LINEAGE]", "[/SESSION LINEAGE]", "", *(f"line {n:04} «{'word ' * 9}»\\" for n in range(600))]
+)
+"""What a handoff opens with: some 36,000 characters."""
+
+Hook = subprocess.Popen[bytes]
+
+
+@pytest.fixture
+def env(config_home: ConfigHome, tmp_path: Path) -> dict[str, str]:
+    """What the client gives to the plugin's hooks."""
+    given = {"PATH": os.environ["PATH"], "CLAUDE_PLUGIN_ROOT": str(REPO), "CLAUDE_PLUGIN_DATA": str(tmp_path / "data")}
+    return {**given, **config_home.environ, "RESUME_HOOKS_PYTHON": sys.executable, "CLAUDE_PID": "4711"}
+
+
+@pytest.fixture
+def running() -> Iterator[list[Hook]]:
+    """The hooks that a test has begun; what still runs at its end is ended."""
+    hooks: list[Hook] = []
+    yield hooks
+    for hook in hooks:
+        if hook.poll() is None:
+            os.killpg(hook.pid, signal.SIGKILL)
+        hook.communicate()
+
+
+def begin(
+    hooks: list[Hook], commands: Sequence[str], env: dict[str, str], event: dict[str, Any], shell: Sequence[str] = SH
+) -> list[Hook]:
+    """Start commands of hooks.json on an event, each in a group of its own."""
+    begun = []
+    for command in commands:
+        hook = subprocess.Popen(
+            [*shell, "-c", command],
+            env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+        begun.append(hook)
+        hooks.append(hook)
+        assert hook.stdin is not None
+        hook.stdin.write(json.dumps(event).encode() + b"\n")
+        hook.stdin.close()
+        hook.stdin = None
+    return begun
+
+
+def contexts(hooks: Sequence[Hook]) -> list[str]:
+    """What each gave for the model, in the order of ``hooks``."""
+    found = []
+    for hook in hooks:
+        out, err = hook.communicate(timeout=60)
+        assert (hook.returncode, err) == (0, b"")
+        found.append(json.loads(out)["hookSpecificOutput"]["additionalContext"] if out else "")
+    return found
+
+
+def start(source: str, number: str = NEW, folder: Path | None = None) -> dict[str, Any]:
+    """The start of a session."""
+    path = str(folder / f"{number}.jsonl") if folder else ""
+    return {"session_id": number, "transcript_path": path, "hook_event_name": "SessionStart", "source": source}
+
+
+def hand_off(home: ConfigHome, pid: int = 4711, number: int = 2, opening: str = OPENING) -> Path:
+    """Let a handoff wait for the ``/clear`` of a client; the project's folder."""
+    child = session_id(number)
+    path = write_session(home.project(), child, conversation(1, session_id=child))
+    leave(PendingHandoff(pid, "", OLD, child, path, os.path.getsize(path), time.time(), opening))
+    return Path(path).parent
+
+
+def notes(home: ConfigHome) -> list[str]:
+    """What is left of the parts of a start, but for notes of hooks that ended."""
+    found = sorted((home.config / "resume-hooks" / "pending").glob("parts-*"))
+    return [path.name for path in found if json.loads(path.read_text()) != {"version": 1}]
+
+
+def test_there_is_a_hook_for_each_part() -> None:
+    """Beside the first one; a client runs them after /clear and a compaction alone."""
+    assert len(OTHERS) + 1 == parted_text.PARTS
+    assert f"others={len(OTHERS)};" in FIRST
+    assert [f"part={number};" in command for number, command in enumerate(OTHERS, 1)] == [True] * len(OTHERS)
+    assert [group.get("matcher") for group in HOOKS] == [None, "clear|compact"]
+    assert MOST + 300 <= parted_text.LONGEST, "our own words before an opening have room"
+
+
+@pytest.mark.parametrize("shell", shells(), ids="-".join)
+def test_a_long_handoff_comes_whole(
+    config_home: ConfigHome, env: dict[str, str], running: list[Hook], shell: list[str]
+) -> None:
+    """Every part fits a hook, the first command has the last part, and nothing is left of it."""
+    folder = hand_off(config_home)
+    hooks = begin(running, [FIRST, *OTHERS], env, start("clear", NEW, folder), shell)
+    given = contexts(hooks)
+    assert max(map(units, given)) < 10_000
+    (text,) = put_together(given)
+    assert text.partition("\n\n")[2] == OPENING
+    assert put_together([*given[1:], given[0]]) == [text]
+    assert "".join(given[1:])[: len("This session")] == "This session", "in their order"
+    assert notes(config_home) == []
+
+
+def test_a_short_one_is_the_first_hook_s_alone(
+    config_home: ConfigHome, env: dict[str, str], running: list[Hook]
+) -> None:
+    """No part has a number, the others say nothing; neither do any where nothing waits."""
+    folder = hand_off(config_home, opening="[SESSION LINEAGE]\n[/SESSION LINEAGE]\n\ngo on")
+    first, *others = contexts(begin(running, [FIRST, *OTHERS], env, start("clear", NEW, folder)))
+    assert first.endswith("\n\ngo on")
+    assert "art 1 of" not in first
+    assert others == ["", "", ""]
+    for source in ("clear", "compact"):
+        assert contexts(begin(running, [FIRST, *OTHERS], env, start(source, NEW, folder))) == [""] * 4
+    assert notes(config_home) == []
+
+
+@pytest.mark.parametrize("source", ["startup", "resume", "fork", "", "clear"])
+def test_other_starts_have_no_parts(
+    config_home: ConfigHome, env: dict[str, str], running: list[Hook], source: str
+) -> None:
+    """Even of a client that would run these hooks there; after /clear only where a handoff waits. No note is made."""
+    if source != "clear":
+        hand_off(config_home)
+    assert contexts(begin(running, OTHERS, env, start(source))) == [""] * 3
+    assert notes(config_home) == []
+
+
+def test_what_is_over_is_over(config_home: ConfigHome, env: dict[str, str], running: list[Hook]) -> None:
+    """A hook that looks once the first one has ended gives nothing, and its note is swept by a later start."""
+    folder = hand_off(config_home)
+    contexts(begin(running, [FIRST], env, start("clear", NEW, folder)))
+    (note,) = (config_home.config / "resume-hooks" / "pending").glob("parts-*")
+    hand_off(config_home)
+    assert contexts(begin(running, OTHERS, env, start("clear", NEW, folder))) == [""] * 3
+    os.utime(note, (1, 1))
+    contexts(begin(running, [FIRST], env, start("clear", session_id(5))))
+    assert not note.exists()
+
+
+def test_two_clients_at_once(config_home: ConfigHome, env: dict[str, str], running: list[Hook]) -> None:
+    """Each session has its own handoff, whole."""
+    mine, theirs = OPENING.replace("word", "mine"), OPENING.replace("word", "them")
+    hand_off(config_home, 4711, 2, mine)
+    folder = hand_off(config_home, 4712, 12, theirs)
+    one = begin(running, [FIRST, *OTHERS], env, start("clear", NEW, folder))
+    other = begin(running, [FIRST, *OTHERS], {**env, "CLAUDE_PID": "4712"}, start("clear", session_id(13), folder))
+    for hooks, opening in ((one, mine), (other, theirs)):
+        (text,) = put_together(contexts(hooks))
+        assert text.partition("\n\n")[2] == opening
+
+
+def test_others_that_never_come(config_home: ConfigHome, env: dict[str, str], running: list[Hook]) -> None:
+    """What fits one hook is given: the front and the end. A single one that is missing is named."""
+    folder = hand_off(config_home)
+    (alone,) = contexts(begin(running, [FIRST], env, start("clear", NEW, folder)))
+    assert units(alone) < 10_000
+    assert (alone.startswith("This session was started by /clear"), alone.endswith(OPENING[-2_000:])) == (True, True)
+    assert start_parts.CUT in alone
+    hand_off(config_home)
+    last, *_ = contexts(begin(running, [FIRST, OTHERS[0], OTHERS[2]], env, start("clear", NEW, folder)))
+    assert last.endswith("\n(Part 2 could not be delivered.)")
+    assert notes(config_home) == []
+
+
+def test_a_client_without_further_hooks(config_home: ConfigHome, env: dict[str, str], running: list[Hook]) -> None:
+    """Codex: what was given before, the next step with it."""
+    folder = hand_off(config_home, opening=f"{OPENING}\n\nNext step:\nfix it")
+    codex = json.loads((REPO / "hooks" / "codex.json").read_text())["hooks"]["SessionStart"][0]["hooks"][0]["command"]
+    (given,) = contexts(begin(running, [codex], env, start("clear", NEW, folder)))
+    assert len(given) <= start_parts.MOST_ALONE
+    assert given.endswith("Next step:\nfix it")
+    assert notes(config_home) == []
+
+
+@pytest.mark.parametrize("begun", ["before", "after"])
+def test_a_killed_first_hook(
+    config_home: ConfigHome, env: dict[str, str], running: list[Hook], tmp_path: Path, begun: str
+) -> None:
+    """The others give nothing, whether it dies while they wait or is dead already; the next start finds nothing old."""
+    engine = tmp_path / "engine that hangs"
+    engine.write_text(f"#!/bin/sh\ntouch '{tmp_path}/hangs'\nsleep 60\n")
+    engine.chmod(0o755)
+    hung = env | {"RESUME_HOOKS_PYTHON": str(engine)}
+    (first,) = begin(running, [FIRST], hung, start("compact"))
+    others = begin(running, OTHERS, env, start("compact")) if begun == "before" else []
+    end = time.monotonic() + 30
+    while not (tmp_path / "hangs").exists() and time.monotonic() < end:
+        time.sleep(0.02)
+    assert all(hook.poll() is None for hook in others)
+    os.killpg(first.pid, signal.SIGKILL)
+    first.wait()
+    pending = config_home.config / "resume-hooks" / "pending"
+    claim = pending / f"parts-{NEW}.json"
+    if begun == "after":  # it was about to end: its parts lie there
+        claim.write_text(json.dumps({**json.loads(claim.read_text()), "count": 3}))
+        for number in (1, 2):
+            (pending / f"parts-{NEW}-{number}").write_text('{"stale": "part"}\n')
+        others = begin(running, OTHERS, env, start("compact"))
+    assert contexts(others) == [""] * 3
+    assert claim.exists()
+    assert contexts(begin(running, [FIRST, *OTHERS], env, start("compact"))) == [""] * 4
+    assert notes(config_home) == []
+
+
+@pytest.mark.parametrize(
+    "note", ["", "x", "[]", '{"version": 1, "pid": "x"}', '{"version": 1, "pid": 99999999999999999}']
+)
+def test_a_damaged_claim_is_none(config_home: ConfigHome, env: dict[str, str], running: list[Hook], note: str) -> None:
+    """The hooks of a part end, and the first one delivers, with or without them."""
+    folder = hand_off(config_home)
+    (config_home.config / "resume-hooks" / "pending" / f"parts-{NEW}.json").write_text(note)
+    assert contexts(begin(running, OTHERS, env, start("compact"))) == [""] * 3
+    first, *_ = contexts(begin(running, [FIRST, *OTHERS], env, start("clear", NEW, folder)))
+    assert OPENING[-100:] in first
+
+
+@pytest.mark.parametrize("number", ["../x", "", "x y", "*"])
+def test_odd_ids_have_no_parts(config_home: ConfigHome, env: dict[str, str], running: list[Hook], number: str) -> None:
+    """Nothing is looked for by them, and nothing written."""
+    assert contexts(begin(running, [FIRST, *OTHERS], env, start("compact", number))) == [""] * 4
+    assert not (config_home.config / "resume-hooks").exists()
+
+
+def test_a_state_folder_that_cannot_be_written(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then it is said as if nobody else were there."""
+
+    def fail(*_given: object, **_options: object) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    folder = config_home.config / "resume-hooks" / "pending"
+    folder.mkdir(parents=True, mode=0o700)
+    claim = folder / f"parts-{NEW}.json"
+    claim.write_text(json.dumps({"version": 1, "pid": os.getpid()}))
+    claim.chmod(0o600)
+    for key, value in config_home.environ.items():
+        monkeypatch.setenv(key, value)
+    monkeypatch.setattr(state_file, "create", fail)
+    said = json.loads(start_parts.start(OPENING, "", NEW))["hookSpecificOutput"]["additionalContext"]
+    assert said == start_parts.shortened(OPENING, parted_text.MOST)
+    assert len(parts_of(said)) == 1
+
+
+def test_a_text_beyond_all_parts_loses_its_middle() -> None:
+    """By whole lines where there are lines; in any letters."""
+    for text in (OPENING * 3, "\U0001f680" * 50_000, "x" * 90_000):
+        short = start_parts.shortened(text, parted_text.LONGEST)
+        assert parted_text.LONGEST - 300 < units(short) <= parted_text.LONGEST
+        begin_, _, end = short.partition(start_parts.CUT)
+        assert (text.startswith(begin_), text.endswith(end)) == (True, True)
