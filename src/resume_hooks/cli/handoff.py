@@ -26,7 +26,6 @@ from resume_hooks.derive.fresh_child import (
     FilesBeside,
     RolloverPlan,
     digest_reference,
-    digest_text,
     digest_to_edit,
     edited_digest,
     file_writer,
@@ -63,11 +62,11 @@ def handoff(options: HandoffOptions) -> Receipt | None:
         return None
     require_start(options, decided.draft)
     receipt, files = _make_edited(parent, decided, options) if options.edit else _make(decided, options)
-    rows = [*(("document", path) for path in files.documents), *([("ledger", files.ledger)] if files.ledger else [])]
+    rows = [("document", path) for path in files.documents]
     return answer(
         options,
         receipt._replace(warnings=(*receipt.warnings, *files.warnings)),
-        {"documents": files.documents, "ledger": files.ledger or None},
+        {"documents": files.documents},
         lambda: receipt_text(receipt, rows),
     )
 
@@ -139,7 +138,7 @@ def _make_edited(parent: SessionFile, first: RolloverPlan, options: HandoffOptio
     """Let the user change what the child is told, then make it. ResumeHooksError where they cancel."""
     file_writer(first, options.where, options)  # refuses before anybody has written a word in vain
     old = first.draft.session_id
-    with edited(digest_to_edit(digest_text(first.contents, first.draft, parent))) as text:
+    with edited(digest_to_edit(first.carried.text)) as text:
         if edited_text := edited_digest(text):
             # Planned again: meanwhile other children may be made, and the parent may grow.
             child = agents.draft_of(parent, "handoff", options.where, options.output_dir, to=options.to or "")
