@@ -254,7 +254,10 @@ def _closes(later: ShellCommand, failed: ShellCommand) -> bool:
     return bool(programs & others) or bool(tools & {program.split()[0] for program in others})
 
 
-_SHARED_TOOLS = frozenset({"git", "gh", "docker", "kubectl", "terraform", "cp", "mv", "rm", "mkdir", "timeout"})
+_SHARED_TOOLS = frozenset({
+    "git", "gh", "docker", "kubectl", "terraform", "cp", "mv", "rm", "mkdir", "timeout", "go", "cargo", "npm", "npx",
+    "yarn", "pnpm", "bun", "deno", "uv", "poetry", "mise", "make", "just", "mvn", "gradle", "gradlew", "dotnet",
+})  # fmt: skip
 """Programs whose parts have nothing in common, or that stand before what a command is about."""
 
 
