@@ -42,14 +42,19 @@ def _claimed(section: str, entry: DigestEntry, said: str) -> list[str]:
     return [text.rstrip("…").rstrip()]
 
 
+QUOTING = (
+    "a command was still running in the background", "a sub-agent was still at work",
+    "the last plan that the user approved",
+)  # fmt: skip
+"""How the lines on where a session stands begin that quote a record."""
+
+
 def _claimed_of_now(text: str) -> list[str]:
-    """The same of a line on where the session stands: none of those on the repository and on what is unanswered."""
-    head, colon, named = text.partition(": ")
-    if not colon or head in {"git", "not committed", "plan mode is on"}:
-        return []
+    """The same of a line on where the session stands; most of them quote nothing."""
+    head, _, named = text.partition(": ")
     if head == "read this first":
         return [named.rpartition("/")[2]]
-    return [part for part in re.split(r"…|\n", named) if part]
+    return [part for part in re.split(r"…|\n", named) if part] if head in QUOTING else []
 
 
 def _plain(text: str) -> str:
