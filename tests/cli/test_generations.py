@@ -1,4 +1,4 @@
-"""handoff: several in a row, and a child's file with a large opening: nothing that was said is lost, and all of it is found."""
+"""handoff: several in a row, and a child with a large opening: all that was said is there, and is found."""
 
 from __future__ import annotations
 
