@@ -40,15 +40,7 @@ SETTINGS: Dict[str, Tuple[str, Union[int, str], str, str, Tuple[object, ...], st
         "path",
         ("", "a folder, such as _handoffs"),
         "vault",
-    ),
-    "ledger_file": (
-        "documents",
-        "",
-        "File in which each handoff renews the line 'current session:', such as _ledgers/CURRENT.md; empty = off.",
-        "path",
-        (".md", "a file that ends in .md, such as _ledgers/CURRENT.md"),
-        "vault",
-    ),
+    )
 }
 """Settings: the part, then what ``part.Setting`` says behind the name."""
 

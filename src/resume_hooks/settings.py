@@ -185,6 +185,7 @@ FORMER = {
     "vault_days": "archived copies stay for ever, as far as there is room",
     "threshold": "--threshold of trim says it for one trim",
     "keep_recent": "--keep-recent of trim says it for one trim",
+    "ledger_file": "handoff_dir leaves a document of each handoff in the project, and lineage names the latest session",
     "summary_timeout": "a model has 120 seconds; --timeout of rollover and of trim --smart sets others",
 }
 """Keys that are ignored, each with the reason."""

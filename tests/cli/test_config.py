@@ -32,7 +32,6 @@ def test_every_setting_with_its_source(config_home: ConfigHome, document: Docume
             "summary_model": ("haiku", "default"),
             "handoff_size": ("12k", "default"),
             "handoff_dir": ("", "default"),
-            "ledger_file": ("", "default"),
             "vault": ("20G", "default"),
             "handoff_tool": ("off", "default"),
             "compaction": ("client", "default"),

@@ -94,12 +94,16 @@ def test_every_documented_field(document: Document, parent: Path) -> None:
         "truncated": False,
         "characters": len(BULK),
         "text": BULK,
+        "next_skip": None,
     }
 
 
 def test_a_budget(cli: Cli, document: Document, parent: Path) -> None:
     """What is left out is counted, with the words that print it; 0 prints all."""
-    notice = f"{len(BULK) - 10:,} of {len(BULK):,} characters left out; --skip 10 continues, --max-chars 0 prints all"
+    following = f"resume-hooks read {SESSION[:8]}:2 --skip 10 --max-chars 10"
+    notice = (
+        f"{len(BULK) - 10:,} of {len(BULK):,} characters left out; the next page: {following}; --max-chars 0 prints all"
+    )
     text = cli("read", f"{SESSION}:2", "--max-chars", "10").stdout.decode()
     assert text.endswith(f"\n\nmany words\n\n[{notice}]\n")
     found = document("read", f"{SESSION}:2", "--max-chars", "10")
@@ -108,8 +112,30 @@ def test_a_budget(cli: Cli, document: Document, parent: Path) -> None:
         len(BULK),
         [notice],
     )
+    assert found["data"]["next_skip"] == 10
     assert BULK in cli("read", f"{SESSION}:2", "--max-chars", "0").stdout.decode()
     assert document("read", f"{SESSION}:2", "--skip", "1190")["data"]["text"] == BULK[1190:]
+
+
+def test_a_long_digest_in_pages(config_home: ConfigHome, cli: Cli, document: Document) -> None:
+    """No message is cut off: the last line of a page is the command that prints the next one, up to the last."""
+    said = [f"part {number}. " + "It does what it says. " * 80 for number in range(30)]
+    rows = [user(text, uuid=f"u{number}", ts=number) for number, text in enumerate(said)]
+    write_session(config_home.project(), SESSION, rows)
+    child = document("handoff", SESSION)["data"]["session_id"]
+    whole = document("read", f"{child}:3", "--max-chars", "0")["data"]["text"]
+    assert len(whole) > 40_000
+    pages, skip = [], 0
+    while skip is not None:
+        found = document("read", f"{child}:3", "--skip", str(skip))
+        pages.append(found["data"]["text"])
+        printed = cli("read", f"{child}:3", "--skip", str(skip)).stdout.decode()
+        skip = found["data"]["next_skip"]
+        following = f"the next page: resume-hooks read {child[:8]}:3 --skip {skip}; "
+        assert (following in printed, following in "".join(found["warnings"])) == (skip is not None, skip is not None)
+    assert "".join(pages) == whole
+    assert len(pages) == 3
+    assert all(page.startswith("USER :") for page in pages[1:])
 
 
 def test_the_line_as_it_is(cli: Cli, parent: Path, child: Path) -> None:

@@ -57,7 +57,7 @@ def test_help_names_what_is_typed_there() -> None:
     assert "resume-hooks:" not in text
     assert "[next step] Go on" in text, "what follows a long usage stands apart"
     assert ask("lineage", "help")["text"].startswith("/lineage\n  Show this session's ancestors")
-    assert "  handoff [next step] " in ask("resume-hooks:help", screen=False)["text"]
+    assert "  handoff [size] [step] " in ask("resume-hooks:help", screen=False)["text"]
 
 
 IN_MARKS = [pytest.param(name, marks=pytest.mark.part("marks")) for name in ("mark", "back")]

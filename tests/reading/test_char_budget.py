@@ -14,6 +14,7 @@ from resume_hooks.reading.char_budget import (
     fit,
     fit_ends,
     indent_text,
+    page_end,
     shares,
 )
 from resume_hooks.system.text import counted
@@ -139,3 +140,27 @@ def test_the_margin_is_ours() -> None:
     """No line of foreign text begins where ours do."""
     assert all(line.startswith("  ") for line in indent_text("a\nr:1 · user\n… 9 left out").split("\n"))
     assert indent_text(" \n\n") == ""
+
+
+LINES = st.lists(st.text("ab \n", max_size=30), max_size=40).map("\n".join)
+
+
+@given(LINES, st.integers(1, 60))
+def test_pages_hold_all_of_a_text(text: str, limit: int) -> None:
+    """One after the other, each within its limit, without a character lost or twice; without a limit in one."""
+    pages, start = [], 0
+    while start < len(text):
+        end = page_end(text, start, limit)
+        pages.append(text[start:end])
+        assert 0 < end - start <= limit
+        start = end
+    assert "".join(pages) == text
+    assert page_end(text, 0, 0) == len(text)
+
+
+def test_where_a_page_ends() -> None:
+    """Before a line at the margin, else after a line, and within one where that would leave half a page empty."""
+    text = "USER :1\n  a\n  b\nUSER :2\n  c\n  d\n  e\n"
+    assert text[: page_end(text, 0, 30)] == "USER :1\n  a\n  b\n"
+    assert text[: page_end(text, 0, 15)] == "USER :1\n  a\n"
+    assert page_end("x" * 50 + "\n" + "y" * 50, 0, 20) == 20

@@ -1,4 +1,4 @@
-"""What a handoff writes holds no secret: the child, the document, the ledger, what is given back to be pasted."""
+"""What a handoff writes holds no secret: the child, the document, what is given back to be pasted."""
 
 from __future__ import annotations
 

@@ -11,7 +11,6 @@ import re
 import shlex
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -27,7 +26,6 @@ from resume_hooks.derive.fresh_child import (
     FilesBeside,
     RolloverPlan,
     digest_reference,
-    digest_text,
     digest_to_edit,
     edited_digest,
     file_writer,
@@ -40,6 +38,7 @@ from resume_hooks.reading.digest.entries import Digest, knowledge
 from resume_hooks.reading.digest.opening import full
 from resume_hooks.sessions.opening_layout import next_step_of, opening_text
 from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.system import programs
 
 Made = tuple[Receipt, FilesBeside]  # a child's receipt, and the files beside it
 
@@ -63,11 +62,11 @@ def handoff(options: HandoffOptions) -> Receipt | None:
         return None
     require_start(options, decided.draft)
     receipt, files = _make_edited(parent, decided, options) if options.edit else _make(decided, options)
-    rows = [*(("document", path) for path in files.documents), *([("ledger", files.ledger)] if files.ledger else [])]
+    rows = [("document", path) for path in files.documents]
     return answer(
         options,
         receipt._replace(warnings=(*receipt.warnings, *files.warnings)),
-        {"documents": files.documents, "ledger": files.ledger or None},
+        {"documents": files.documents},
         lambda: receipt_text(receipt, rows),
     )
 
@@ -139,7 +138,7 @@ def _make_edited(parent: SessionFile, first: RolloverPlan, options: HandoffOptio
     """Let the user change what the child is told, then make it. ResumeHooksError where they cancel."""
     file_writer(first, options.where, options)  # refuses before anybody has written a word in vain
     old = first.draft.session_id
-    with edited(digest_to_edit(digest_text(first.contents, first.draft, parent))) as text:
+    with edited(digest_to_edit(first.carried.text)) as text:
         if edited_text := edited_digest(text):
             # Planned again: meanwhile other children may be made, and the parent may grow.
             child = agents.draft_of(parent, "handoff", options.where, options.output_dir, to=options.to or "")
@@ -208,7 +207,8 @@ def _run(path: str) -> None:
     # Ctrl+C is the editor's business, as git has it; what it starts gets the usual answer to it again.
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
-        status = subprocess.run([*words, path], check=False).returncode
+        # The user's own program, at work for the user: where they stand, with all that they set.
+        status = programs.run([*words, path], os.environ, folder=os.getcwd(), environ=os.environ).returncode
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise ResumeHooksError(
@@ -228,7 +228,7 @@ def _editor() -> list[str]:
             raise ResumeHooksError(f"{name} can't be understood: {error}; no session was made", _REMEDY) from error
         if words:
             return words
-    found = next(filter(None, map(shutil.which, USUAL)), None)
+    found = next(filter(None, (programs.find(name, os.environ) for name in USUAL)), None)
     if found is None:
         usual = " nor ".join(USUAL)
         raise ResumeHooksError(

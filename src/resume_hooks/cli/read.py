@@ -15,7 +15,7 @@ from resume_hooks.clock import minute
 from resume_hooks.derive.originals import OriginalRecord, is_marked, look_up
 from resume_hooks.errors import OutputFailed, ResumeHooksError, UsageError
 from resume_hooks.paths import Where
-from resume_hooks.reading.char_budget import Gap, TextPiece, fit, fit_ends, shares
+from resume_hooks.reading.char_budget import WHOLE, Gap, TextPiece, fit, fit_ends, page_end, shares
 from resume_hooks.reading.outline import marker, span_text
 from resume_hooks.reading.passages import (
     Passage,
@@ -340,14 +340,15 @@ def _print_record(found: OriginalRecord, options: ReadOptions) -> None:
     limit, skip = options.max_chars, options.skip
     record = record_in(found.original)
     shown = render(record, found.original)
-    rest = shown.text[skip:]
-    kept = rest[:limit] if limit else rest
-    data = _data(found, shown, kept, record)
-    whole, end = len(shown.text), skip + len(kept)
+    whole, end = len(shown.text), page_end(shown.text, skip, limit)
+    page_text, is_last = shown.text[skip:end], end >= whole
+    data = _data(found, shown, page_text, record) | {"next_skip": None if is_last else end}
     notice = [PARTLY] if is_marked(record) else []
-    if len(kept) < whole:
-        on = f"--skip {end} continues, " if end < whole else ""
-        left = f"{whole - len(kept):,} of {counted(whole, 'character')} left out"
+    if len(page_text) < whole:
+        left = f"{whole - len(page_text):,} of {counted(whole, 'character')} left out"
+        of_size = "" if limit in {0, WHOLE} else f" --max-chars {limit}"
+        following = typed(f"read {shortened(found.asked.reference)} --skip {end}{of_size}")
+        on = "" if is_last else f"the next page: {following}; "
         notice.insert(0, f"{left}; {on}--max-chars 0 prints all")
     options.emit(data, lambda: _text(found, shown, data, notice), notice if options.as_json else ())
 

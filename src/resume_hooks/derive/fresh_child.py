@@ -20,6 +20,7 @@ from resume_hooks.reading.digest import entries
 from resume_hooks.reading.digest.calls import latest_calls
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.reading.digest.opening import DEFAULT_TOKENS, characters, full
+from resume_hooks.reading.digest.opening import Opening as Carried
 from resume_hooks.reading.digest.opening import opening as digest_opening
 from resume_hooks.redaction.texts import left_out, redact
 from resume_hooks.sessions.lineage import Ancestor
@@ -61,10 +62,14 @@ class Contents(NamedTuple):
 
 
 NOTHING = Contents()
+NOTHING_CARRIED = Carried("")
 
 
 class Opening(NamedTuple):
-    """What a fresh child is told: ``text`` its model, ``card`` its screen; ``head`` is its first line."""
+    """What a fresh child is told: ``text`` its model, ``card`` its screen; ``head`` is its first line.
+
+    ``carried`` is the digest in that text, of no text where the user edited it.
+    """
 
     child: Draft
     head: bytes
@@ -73,6 +78,7 @@ class Opening(NamedTuple):
     ends: HeadTail
     sizes: Sizes
     contents: Contents = NOTHING
+    carried: Carried = NOTHING_CARRIED
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +101,11 @@ class FreshLines(Body):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloverPlan(ChildPlan):
-    """A fresh child; ``opening`` is what its model reads first."""
+    """A fresh child; ``opening`` is what its model reads first, ``carried`` the digest in it."""
 
     opening: str
     contents: Contents = NOTHING
+    carried: Carried = NOTHING_CARRIED
 
     @property
     def keeps_tasks(self) -> bool:
@@ -110,10 +117,10 @@ def opening(
     parent: SessionFile, ends: HeadTail, child: Draft, next_step: str, contents: Contents, where: Where, note: str = ""
 ) -> Opening:
     """What a child of ``parent`` is told: its lineage, a ``note``, what it holds, the next step."""
-    digest = contents.edited or digest_text(contents, child, parent)
+    carried = NOTHING_CARRIED if contents.edited else digest_carried(contents, child, parent)
     told = "\n".join(filter(None, (note, contents.summary)))
     step = task_step(next_step) if contents.new_task else next_step
-    text = opening_text(child.block, step, summary=told, digest=digest)
+    text = opening_text(child.block, step, summary=told, digest=contents.edited or carried.text)
     card, _ = redact(_card(child, next_step, contents))
     before = quick_context(parent.path).tokens
     base = min(base_of(ends, where).tokens, before)
@@ -121,7 +128,7 @@ def opening(
     size = ChildSize(sizes.after, tokens.CHARACTERS_PER_TOKEN, tokens.window_shown(parent.path, before))
     opening_tokens = contents.tokens if contents.digest else 0
     head = child.head(size, summary=bool(contents.summary), opening_tokens=opening_tokens)
-    return Opening(child, head, text, card, ends, sizes, contents)
+    return Opening(child, head, text, card, ends, sizes, contents, carried)
 
 
 def lines_of(told: Opening) -> FreshLines:
@@ -142,18 +149,19 @@ def fresh(told: Opening, body: Body | None = None) -> RolloverPlan:
         remarks=on_secrets(child.block, contents),
         opening=told.text,
         contents=contents,
+        carried=told.carried,
     )
 
 
-def digest_text(contents: Contents, child: Draft, parent: SessionFile) -> str:
-    """A digest as a child opens with it, in the room that a summary leaves of its size; ``""`` without a digest."""
+def digest_carried(contents: Contents, child: Draft, parent: SessionFile) -> Carried:
+    """A digest as a child opens with it, in the room that a summary leaves of its size; of no text without a digest."""
     if contents.digest is None:
-        return ""
+        return NOTHING_CARRIED
     room = characters(contents.tokens) - len(contents.summary)
     # A new task has no use for the latest calls of another one.
     calls = None if contents.new_task else partial(latest_calls, parent)
     whole = f"{child.session_id}:{DIGEST_LINE}"
-    return digest_opening(contents.digest, room, calls=calls, whole=whole, read=child.command("read")).text
+    return digest_opening(contents.digest, room, calls=calls, whole=whole, read=child.command("read"))
 
 
 def digest_reference(session_id: str) -> str:
@@ -211,10 +219,9 @@ def opening_of(path: str) -> object:
 
 
 class FilesBeside(NamedTuple):
-    """Files that were written, or would be: documents and a ledger (``""`` for none); warnings about the others."""
+    """Documents that were written, or would be; warnings about the others."""
 
     documents: tuple[str, ...] = ()
-    ledger: str = ""
     warnings: tuple[str, ...] = ()
 
 

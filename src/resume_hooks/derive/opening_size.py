@@ -14,11 +14,15 @@ LEAST, MOST = 1, 48
 """Thousands of tokens. Clients send a first message of 200,000 characters whole, as measured on 2.1.332."""
 
 EXAMPLES = f"A size is {LEAST}k to {MOST}k, such as 4k or 24k, or {ALL}."
-_SIZE = re.compile(rf"(?:(?P<thousands>[0-9]{{1,6}})k|{ALL})(?!\S)", re.IGNORECASE)
+_SIZE = re.compile(rf"(?P<thousands>[0-9]{{1,6}})k(?!\S)|{ALL}\s*\Z", re.IGNORECASE)
+"""``all`` is a size where it stands alone: many a sentence begins with that word."""
 
 
 def split_size(text: str) -> tuple[str, str]:
-    """The size that a text begins with, ``""`` for none, and the rest of it. UsageError for a size out of bounds."""
+    """The size that a text begins with, ``""`` for none, and the rest of it. UsageError for a size out of bounds.
+
+    A step that begins with such a word needs a size before it: ``12k 4k of memory are too little``.
+    """
     match = _SIZE.match(text)
     if match is None:
         return "", text

@@ -1,11 +1,11 @@
-"""``>handoff``: make a fresh child, or show the one that the same words made; the lines of its card."""
+"""``>handoff``: make a fresh child of some size, or show the one that the same words made; the lines of its card."""
 
 from __future__ import annotations
 
 import functools
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from resume_hooks.derive import agents
@@ -21,9 +21,10 @@ from resume_hooks.hooks.pending_handoff import MOST, PendingHandoff
 from resume_hooks.hooks.plain_cards import ROW
 from resume_hooks.hooks.request import Request, TriggerAnswer, refuse_option, time_limit
 from resume_hooks.reading.digest.build import digest_of
-from resume_hooks.reading.digest.entries import Digest, digest_at, knowledge
-from resume_hooks.reading.digest.opening import SPEAKERS
+from resume_hooks.reading.digest.entries import digest_at, knowledge
+from resume_hooks.reading.digest.opening import Opening, shown_entries
 from resume_hooks.reading.digest.opening import opening as digest_opening
+from resume_hooks.reading.digest.sections import CHANGED, COMMANDS
 from resume_hooks.sessions.opening_layout import short_opening, task_step
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.sessions.session_files import SessionFile
@@ -38,8 +39,8 @@ BY_CLEAR = "or type /clear: the new session starts with this digest, too"
 ANEW = "--new-task"  # typed before what is a new task, and no next step of the old one
 LEAST = 600  # characters that a digest needs to be worth more than the front of the longer one
 
-COUNTED = {"changed": "file", "commands": "command"}
-"""What a card counts of a digest, each with its noun."""
+COUNTED = ((CHANGED, "file"), (COMMANDS, "command"))
+"""The sections whose entries a card counts, each with its noun."""
 
 
 class HandoffWords(NamedTuple):
@@ -89,18 +90,21 @@ def answer(request: Request) -> TriggerAnswer:
         # Outside the limit: writing a few kilobytes is never cut in two, so there is a whole child or none.
         receipt = write(plan, where)
     files = write_files(receipt)
-    written = [*files.documents, *filter(None, [files.ledger])]
-    notes = [*(f"written: {path}" for path in written), *(f"note: {warning}" for warning in files.warnings)]
-    return _answer_of(receipt, request, [_digest_line(digest, plan.opening), *notes])
+    notes = [*(f"written: {path}" for path in files.documents), *(f"note: {warning}" for warning in files.warnings)]
+    return _answer_of(receipt, request, [*_carried(plan.carried), *notes])
 
 
 def _forked(parent: SessionFile, request: Request) -> TriggerAnswer:
-    """Answer with a copy of the whole conversation: a handoff that leaves nothing out."""
+    """Answer with a copy of the whole conversation, which takes no step: a handoff that leaves nothing out."""
     with one_at_a_time(parent, request.where):
         with time_limit(request.command):
             plan = agents.fork(parent, request.where)
         receipt = write(plan, request.where)
-    return _answer_of(receipt, request, ["a copy of the whole conversation"])
+
+    def card(copied: Copied) -> str:
+        return child_card("forked", receipt, copied, ["carries the whole conversation"], slash=request.slash)
+
+    return TriggerAnswer(receipt.in_client, card)
 
 
 def _answer_of(receipt: Receipt, request: Request, facts: Sequence[str] = ()) -> TriggerAnswer:
@@ -121,12 +125,13 @@ def handoff_card(receipt: Receipt, copied: Copied, next_step: str, facts: Sequen
     return child_card(done, receipt, copied, [*step, *facts], slash=slash)
 
 
-def _digest_line(digest: Digest, opening: str) -> str:
-    """What the child carries, in words: messages of the talk, and what the lists hold."""
-    said = sum(opening.count(f"\n{speaker}") for speaker in SPEAKERS)
-    counts = {name: len(digest.of(name)) + digest.omitted.get(name, 0) for name in COUNTED}
-    listed = [counted(count, COUNTED[name]) for name, count in counts.items() if count]
-    return f"carries {', '.join([*([counted(said, 'message')] if said else []), *listed]) or 'your prompts'}"
+def _carried(digest: Opening) -> Iterator[str]:
+    """What the child carries, in words: messages of the talk, and what the lists hold; and what stayed behind."""
+    counts = ((digest.messages, "message"), *((shown_entries(digest.text, each), noun) for each, noun in COUNTED))
+    said = [counted(count, noun) for count, noun in counts if count]
+    yield f"carries {', '.join(said) or 'your prompts'}"
+    if digest.left_out:
+        yield f"leaves out {counted(digest.left_out, 'message')}; a larger size holds more"
 
 
 def offer_clear(receipt: Receipt) -> bool:

@@ -53,8 +53,9 @@ MOST_STEP = 400  # characters of a next step that the model asks for: all of it 
 
 HANDOFF_TOOL = {
     "name": "handoff",
-    "description": "Ask the user to go on in a fresh session that knows this one by a digest: where they want that, or"
-    " where the context is nearly full and a piece of work is done. They confirm it; then end your turn.",
+    "description": "Ask the user to go on in a fresh session that opens with what was said here, as far as it fits:"
+    " where they want that, or where the context is nearly full and a piece of work is done. They confirm it; then end"
+    " your turn.",
     "inputSchema": {
         "type": "object",
         "properties": {
@@ -190,6 +191,10 @@ def _tool(event: dict[str, Any]) -> dict[str, Any]:
         return {"text": "Only the main conversation can be handed off."}
     if len(step) > MOST_STEP:
         return {"text": f"next_step has {len(step):,} characters: the user can be shown {MOST_STEP}."}
+    if step and not _is_plain(step):
+        return {
+            "text": "next_step begins with what /handoff takes for a size or an option: begin it with another word."
+        }
     if said == CHOICES["handoff"][0][1]:
         return {"text": "The user agreed. End your turn now; the fresh session then opens.", "step": step}
     if said:
@@ -200,6 +205,16 @@ def _tool(event: dict[str, Any]) -> dict[str, Any]:
         "ask": f"The model asks to go on in a fresh session. {shown}",
         "choices": [list(choice) for choice in CHOICES["handoff"]],
     }
+
+
+def _is_plain(step: str) -> bool:
+    """Whether all of a step arrives as the step: what the user confirms is what stands in the box."""
+    from resume_hooks.hooks.handoff import step_of  # nothing to the other commands
+
+    try:
+        return step_of(step) == step
+    except UsageError:
+        return False
 
 
 def _has_tool() -> bool:

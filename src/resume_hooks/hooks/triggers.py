@@ -21,8 +21,9 @@ UNASKED = "fsck"
 
 _HERE = __package__
 _CORE = (
-    Row("handoff", "[--new-task] [next step]", "Go on in a fresh session that knows this one and its ancestors",
-        lane=f"{_HERE}.handoff", row="handoff [next step]   go on in a fresh session that knows this one",
+    Row("handoff", "[size] [--new-task] [next step]",
+        "Go on in a fresh session that knows this one; size: 4k, 12k, 24k, or all for a copy",
+        lane=f"{_HERE}.handoff", row="handoff [size] [step] go on in a fresh session; size: 4k, 12k, 24k, or all",
         bare="handoff"),
     Row("rollover", "[focus]", "Go on in a fresh session with a model's summary; costs tokens, up to two minutes",
         lane=f"{_HERE}.rollover",

@@ -5,6 +5,7 @@ Whatever is left out is said where it stood, with the words that get it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -19,6 +20,8 @@ WHOLE = 20_000  # characters of a record that ``read`` prints unasked
 CUT, CUT_HINT = "…", "… --max-chars 0"  # how a cut line ends, and with the words that print all
 HINTED = 3 * len(CUT_HINT)  # characters from which on the words have room, so that the marker before them stays whole
 SPARE = 20  # characters by which the line of a gap may be longer than that of the widest one: numbers of turns grow
+
+_AT_MARGIN = re.compile(r"(?<=\n)(?=[^\s])")
 
 Gap = Callable[[int, int], str]
 """The line that stands for the pieces from the first to the last of these places, both left out."""
@@ -59,6 +62,20 @@ def cut_middle(text: str, limit: int) -> tuple[str, int]:
     if not limit or len(text) <= 2 * reach:
         return text, 0
     return text[:reach] + text[-reach:], len(text) - 2 * reach
+
+
+def page_end(text: str, start: int, limit: int) -> int:
+    """Where a page of a text ends that begins at ``start`` and has at most ``limit`` characters; 0: no limit.
+
+    Before a line at the margin, so that an indented message stays in one piece; if that leaves half of the page empty,
+    after any line; if that does, too, anywhere.
+    """
+    end = start + limit
+    if not limit or len(text) <= end:
+        return len(text)
+    half = start + max(1, limit // 2)
+    at_margin = max((found.start() for found in _AT_MARGIN.finditer(text, half, end + 1)), default=0)
+    return at_margin or text.rfind("\n", half, end) + 1 or end
 
 
 def fit(opening: str, pieces: Sequence[TextPiece], limit: int, gap: Gap) -> str:

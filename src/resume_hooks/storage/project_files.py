@@ -1,4 +1,4 @@
-"""The only writer of files in a user's project: a document, a ledger, a file put back. Whole or not at all.
+"""The only writer of files in a user's project: a document, a file put back. Whole or not at all.
 
 The bytes go to a temporary file beside the target, are synced and read back, and only then get the name. A symbolic
 link is never written through, and a file is replaced or removed only as long as it is the one that was looked at.
@@ -40,11 +40,9 @@ def state_of(path: str, within: int | None = None, *, read_only: bool = False) -
     return found
 
 
-def read_state(
-    path: str, limit: int, within: int | None = None, *, read_only: bool = False
-) -> tuple[bytes, os.stat_result | None]:
+def read_state(path: str, limit: int, within: int | None = None) -> tuple[bytes, os.stat_result | None]:
     """What a file holds, and the state that ``write`` is to find; nothing where there is none. WriteFailed else."""
-    if state_of(path, within, read_only=read_only) is None:
+    if state_of(path, within, read_only=True) is None:
         return b"", None
     try:
         with open_regular(_seen_from(within, path), follow=False, within=within) as stream:

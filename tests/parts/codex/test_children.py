@@ -17,6 +17,8 @@ from resume_hooks.derive.cut_point import AtTurn
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.errors import ResumeHooksError, UsageError
+from resume_hooks.hooks import prompt
+from resume_hooks.hooks.triggers import recognise
 from resume_hooks.parts.codex.thread import LIMIT
 from resume_hooks.parts.codex.transcripts.as_records import ENCRYPTED
 from resume_hooks.parts.codex.transcripts.meta import parse_name, read_meta
@@ -287,6 +289,27 @@ def test_a_handoff_that_stands_is_named_again(where: Where) -> None:
         assert existing_child(thread(where), "handoff", where, "test it") is None
         file.write_bytes(before)
     assert existing_child(thread(where), "handoff", where, "test it") is not None
+
+
+@pytest.mark.parametrize(("words", "tokens", "kind"), [("4k test it", 4_000, "handoff"), ("all", None, "fork")])
+def test_a_size_before_the_step(
+    where: Where, monkeypatch: pytest.MonkeyPatch, words: str, tokens: int | None, kind: str
+) -> None:
+    """The same words as in Claude Code; the same size again names the child that stands."""
+    monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
+    path = rollouts.write(
+        codex_of(where), [rollouts.meta(), rollouts.said("user", "go"), rollouts.said("assistant", "ok")]
+    )
+    event = {"session_id": THREAD, "transcript_path": str(path), "prompt": f">handoff {words}"}
+    trigger = recognise(event["prompt"])
+    assert trigger is not None
+    prompt.card(trigger, event)
+    made = [file for file in (codex_of(where) / "sessions").rglob("*.jsonl") if file != path]
+    (child,) = made
+    head = lines_of(str(child))[0]["continue_metadata"]
+    assert (head["continuation_type"], head.get("opening_tokens")) == (kind, tokens)
+    if kind == "handoff":
+        assert "already handed off" in prompt.card(trigger, event)
 
 
 def test_a_crash_leaves_nothing_or_the_whole(where: Where) -> None:

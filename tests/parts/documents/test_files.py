@@ -51,30 +51,27 @@ def left(home: ConfigHome, project: Path, out: str = "", **settings: str) -> Fil
 
 
 def test_a_plain_handoff_leaves_nothing_in_the_project(config_home: ConfigHome, project: Path) -> None:
-    """Both settings are off by default."""
+    """The setting is off by default."""
     assert left(config_home, project) == FilesBeside()
     assert list(project.iterdir()) == []
 
 
-def test_both_settings(config_home: ConfigHome, project: Path) -> None:
-    """A document in a folder that is made, a ledger that names it as the project does."""
-    files = left(config_home, project, handoff_dir="_handoffs", ledger_file="_ledgers/CURRENT.md")
+def test_the_setting(config_home: ConfigHome, project: Path) -> None:
+    """A document in a folder that is made."""
+    files = left(config_home, project, handoff_dir="_handoffs")
     (path,) = (project / "_handoffs").iterdir()
-    assert files == FilesBeside((str(path),), str(project / "_ledgers" / "CURRENT.md"), ())
+    assert files == FilesBeside((str(path),), ())
     assert re.fullmatch(r"\d{4}-\d\d-\d\d-fix-the-parser-[0-9a-f]{8}\.md", path.name)
-    line = (project / "_ledgers" / "CURRENT.md").read_text("utf-8")
-    assert line.startswith("current session: Fix the parser · handoff · ")
-    assert line.endswith(f" · _handoffs/{path.name}\n")
-    assert sorted(os.listdir(project)) == ["_handoffs", "_ledgers"]
+    assert os.listdir(project) == ["_handoffs"]
 
 
-def test_absolute_settings_lead_anywhere(config_home: ConfigHome, project: Path, tmp_path: Path) -> None:
-    """So does one below the home; a ledger names a document outside of the project whole."""
+def test_an_absolute_setting_leads_anywhere(config_home: ConfigHome, project: Path, tmp_path: Path) -> None:
+    """So does one below the home."""
     (tmp_path / "notes").mkdir()
-    files = left(config_home, project, handoff_dir="~/all", ledger_file=str(tmp_path / "notes" / "NOW.md"))
-    assert files.warnings == ()
-    assert os.path.dirname(files.documents[0]) == str(config_home.root / "all")
-    assert files.documents[0] in (tmp_path / "notes" / "NOW.md").read_text("utf-8")
+    for setting, folder in (("~/all", config_home.root / "all"), (str(tmp_path / "notes"), tmp_path / "notes")):
+        files = left(config_home, project, handoff_dir=setting)
+        assert files.warnings == ()
+        assert os.path.dirname(files.documents[0]) == str(folder)
     assert list(project.iterdir()) == []
 
 
@@ -86,13 +83,12 @@ def test_a_relative_setting_stays_inside(config_home: ConfigHome, project: Path,
     (project / "link").symlink_to(outside)
     (project / "a" / "deep").mkdir(parents=True)
     (project / "inner").symlink_to(project / "a" / "deep")
-    files = left(config_home, project, handoff_dir=setting, ledger_file=f"{setting}/NOW.md")
+    files = left(config_home, project, handoff_dir=setting)
     if setting == "inner/../../out":  # by the links it stays inside, whatever its letters say
         assert files.documents[0].startswith(f"{project}/out/")
-        assert files.ledger == f"{project}/out/NOW.md"
     else:
-        assert (files.documents, files.ledger) == ((), "")
-        assert ["leads out of" in warning for warning in files.warnings] == [True, True]
+        assert files.documents == ()
+        assert ["leads out of" in warning for warning in files.warnings] == [True]
         assert sorted(os.listdir(project)) == ["a", "inner", "link"]
     assert list(outside.rglob("*")) == [outside / "sub"]
 
@@ -103,21 +99,21 @@ def test_what_can_not_be_written_is_a_warning(config_home: ConfigHome, project: 
     if kind == "file":
         (project / "a").write_text("x")
     folder = "/proc/b" if kind == "/proc" else "a/b"
-    files = left(config_home, project, handoff_dir=folder, ledger_file=f"{folder}/NOW.md")
-    assert (files.documents, files.ledger) == ((), "")
-    assert ["document is not" in files.warnings[0], "ledger is as it was" in files.warnings[1]] == [True, True]
+    files = left(config_home, project, handoff_dir=folder)
+    assert files.documents == ()
+    assert ["document is not" in warning for warning in files.warnings] == [True]
     assert os.listdir(project) == (["a"] if kind == "file" else [])
 
 
 def test_a_session_that_only_says_where_it_belongs(config_home: ConfigHome, project: Path, tmp_path: Path) -> None:
-    """A transcript from elsewhere names any folder it likes: relative settings are passed over for it."""
+    """A transcript from elsewhere names any folder it likes: a relative setting is passed over for it."""
     stray = tmp_path / "stray"
     stray.mkdir()
     path = write_session(stray, SESSION, [{**record, "cwd": str(project)} for record in conversation(2)])
     decided = agents.fresh(locate.session_file(path), config_home.where, kind="handoff")
-    environ = {**config_home.environ, "RESUME_HOOKS_HANDOFF_DIR": "_handoffs", "RESUME_HOOKS_LEDGER_FILE": "NOW.md"}
+    environ = {**config_home.environ, "RESUME_HOOKS_HANDOFF_DIR": "_handoffs"}
     files = write_for(decided, write(decided, Where(environ)), Where(environ))
-    assert (files.documents, files.ledger, len(files.warnings)) == ((), "", 2)
+    assert (files.documents, len(files.warnings)) == ((), 1)
     assert list(project.iterdir()) == []
 
 
@@ -131,7 +127,7 @@ def test_a_project_that_is_gone(config_home: ConfigHome, project: Path) -> None:
 
 def test_a_dry_run_names_the_same_files(config_home: ConfigHome, project: Path) -> None:
     """And writes none."""
-    environ = {**config_home.environ, "RESUME_HOOKS_HANDOFF_DIR": "_handoffs", "RESUME_HOOKS_LEDGER_FILE": "NOW.md"}
+    environ = {**config_home.environ, "RESUME_HOOKS_HANDOFF_DIR": "_handoffs"}
     decided = planned(config_home, project)
     wanted = wanted_for(decided, Where(environ))
     assert list(project.iterdir()) == []
@@ -178,10 +174,9 @@ def test_what_force_does_not_overwrite(config_home: ConfigHome, project: Path, k
 
 
 def test_a_full_disk_leaves_nothing(config_home: ConfigHome, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No part of a document or of a ledger, no temporary file, no empty folder; two warnings."""
-    decided, ledger = planned(config_home, project), "x" * 80 + "\ncurrent session: a\n"
-    (project / "NOW.md").write_text(ledger)
-    environ = {**config_home.environ, "RESUME_HOOKS_HANDOFF_DIR": "_handoffs", "RESUME_HOOKS_LEDGER_FILE": "NOW.md"}
+    """No part of a document, no temporary file, no empty folder; a warning."""
+    decided = planned(config_home, project)
+    environ = {**config_home.environ, "RESUME_HOOKS_HANDOFF_DIR": "_handoffs"}
     receipt = write(decided, Where(environ))
 
     def full(_: int) -> None:
@@ -189,19 +184,17 @@ def test_a_full_disk_leaves_nothing(config_home: ConfigHome, project: Path, monk
 
     monkeypatch.setattr(os, "fsync", full)
     files = write_for(decided, receipt, Where(environ))
-    assert [warning.partition(": ")[2][:15] for warning in files.warnings] == ["Could not write"] * 2
-    assert os.listdir(project) == ["NOW.md"]
-    assert (project / "NOW.md").read_text() == ledger
+    assert [warning.partition(": ")[2][:15] for warning in files.warnings] == ["Could not write"]
+    assert os.listdir(project) == []
 
 
 def test_a_folder_with_a_name_in_no_encoding(config_home: ConfigHome, project: Path) -> None:
-    """Bytes that are no text are kept in the path, and told of as far as text can."""
+    """Bytes that are no text are kept in the path."""
     folder = os.fsdecode(os.fsencode(project) + b"/caf\xe9")
     os.mkdir(folder)
-    files = left(config_home, project, out=os.path.join(folder, "x.md"), ledger_file="NOW.md")
+    files = left(config_home, project, out=os.path.join(folder, "x.md"))
     assert files.documents == (os.path.join(folder, "x.md"),)
     assert os.listdir(os.fsencode(folder)) == [b"x.md"]
-    assert (project / "NOW.md").read_text("utf-8").endswith(" · caf\ufffd/x.md\n")
 
 
 def test_temporary_files_of_a_crash_are_swept(config_home: ConfigHome, project: Path) -> None:
@@ -212,14 +205,13 @@ def test_temporary_files_of_a_crash_are_swept(config_home: ConfigHome, project: 
     assert [path.suffix for path in (project / "_handoffs").iterdir()] == [".md"]
 
 
-def test_document_and_ledger(config_home: ConfigHome, leaky: str, tmp_path: Path) -> None:
-    """They say that something was there, and nothing of it."""
+def test_a_document_of_secrets(config_home: ConfigHome, leaky: str, tmp_path: Path) -> None:
+    """It says that something was there, and nothing of it."""
     stored_settings.store("handoff_dir", "_handoffs", config_home.where)
-    stored_settings.store("ledger_file", "_ledgers/CURRENT.md", config_home.where)
     contents = Contents(digest_of(session_file(leaky), config_home.where))
     decided = agents.fresh(session_file(leaky), config_home.where, kind="handoff", next_step="go on", contents=contents)
     receipt = write(decided, config_home.where)
     files = write_for(decided, receipt, config_home.where)
-    written = [Path(path).read_text() for path in (*files.documents, files.ledger)]
-    assert len(written) == 2
-    assert not any(secret in text for text in written for secret in (GITHUB, PASSWORD))
+    (path,) = files.documents
+    written = Path(path).read_text()
+    assert not any(secret in written for secret in (GITHUB, PASSWORD))

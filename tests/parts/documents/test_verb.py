@@ -34,24 +34,24 @@ def test_out_writes_the_document(config_home: ConfigHome, cli: Cli, document: Do
 def test_a_dry_run_writes_no_document_either(config_home: ConfigHome, document: Document, parent: Path) -> None:
     """It names what would be written."""
     store("handoff_dir", "_handoffs")
-    store("ledger_file", "NOW.md")
     before = state(config_home)
     data = document("handoff", SESSION, "--out", "x.md", "--dry-run")["data"]
     assert len(data["documents"]) == 2
-    assert data["ledger"].endswith("/proj/NOW.md")
     assert state(config_home) == before
 
 
-def test_the_settings_count_for_every_handoff(cli: Cli, document: Document, parent: Path, project: Path) -> None:
+def test_the_setting_counts_for_every_handoff(cli: Cli, document: Document, parent: Path, project: Path) -> None:
     """What was written stands in the receipt, what could not be in a note; the exit code is that of the child."""
     assert document("handoff", SESSION)["data"]["documents"] == []
     store("handoff_dir", "_handoffs")
-    store("ledger_file", "../NOW.md")
     done = cli("handoff", SESSION)
     assert done.returncode == 0
     (path,) = (project / "_handoffs").iterdir()
     assert f"document        {path}" in done.stdout.decode()
-    assert done.stderr.decode().startswith("note: ledger_file was passed over: ")
+    store("handoff_dir", "../_handoffs")
+    done = cli("handoff", SESSION, "--next-step", "another")
+    assert done.returncode == 0
+    assert done.stderr.decode().startswith("note: handoff_dir was passed over: ")
 
 
 def test_the_document_holds_the_edit(desk: Desk) -> None:

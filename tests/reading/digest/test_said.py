@@ -271,8 +271,9 @@ def test_the_assistants_last_words(config_home: ConfigHome) -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        "Should we never push to main?", "why do you always use tabs", "# Always and never", "Operation stopped by hook",
-        "158.5 npm error You must never call this", '"Never do that"', "lol, never use tabs then 😂",
+        "Should we never push to main?", "why do you always use tabs", "# Always and never",
+        "Operation stopped by hook", "158.5 npm error You must never call this",
+        '"Never do that"', "lol, never use tabs then 😂",
         "Maybe we should never use tabs.",
     ],
 )  # fmt: skip

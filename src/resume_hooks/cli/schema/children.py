@@ -20,7 +20,6 @@ class HandoffReceipt(ReceiptForm):
     """The receipt of a handoff, with what it left in the project because the user asked for it."""
 
     documents: list[str] = Field(description="handoff documents that were, or would be, written")
-    ledger: str | None = Field(description="the ledger whose line was, or would be, renewed")
 
 
 class DigestForm(Strict):

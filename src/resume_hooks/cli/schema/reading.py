@@ -28,8 +28,9 @@ class RecordText(Strict):
     timestamp: str
     tool: Tool
     truncated: bool = Field(description="the record that was asked for held a placeholder")
-    characters: int = Field(description="of the whole text; --max-chars may have shortened it")
-    text: str
+    characters: int = Field(description="of the whole text")
+    text: str = Field(description="a page of it; as a rule a page ends before a line at the margin")
+    next_skip: int | None = Field(description="where the next page begins, for --skip; null on the last page")
 
 
 class PassageRow(Strict):

@@ -35,7 +35,8 @@ class ReadOptions(VerbOptions, body="resume_hooks.cli.read:read"):
     <session> is an id, four or more of its first characters, or the path of a .jsonl; <record> a line number,
     counted from 0, a uuid, or @ and the byte where its line begins, as on pages. Of a record whose contents were
     trimmed the original is printed. A sub-agent is <session>/agent-<id>. What does not fit says how to get it;
-    --max-chars counts the characters of all that is printed, of a single record those of its text.
+    --max-chars counts the characters of all that is printed, of a single record those of its text, of which the last
+    line names the next page.
 
     A page is read from the end, or from the record before which --before puts it: it stays the same while the
     session grows, and takes no longer where the file is large.
@@ -43,6 +44,7 @@ class ReadOptions(VerbOptions, body="resume_hooks.cli.read:read"):
     \b
     Examples:
       resume-hooks read 1a2b3c4d:56
+      resume-hooks read 1a2b3c4d:3 --skip 19876
       resume-hooks read 1a2b3c4d:56 --before 3 --after 5
       resume-hooks read 1a2b3c4d --turns 12-15
       resume-hooks read 1a2b3c4d --errors

@@ -1,6 +1,6 @@
-"""Documents: what a handoff writes into a project if the user asked for it, a document and a line of a ledger.
+"""Documents: what a handoff writes into a project if the user asked for it.
 
-Nothing of it is read by a session that goes on: it is for people, and for others than our own engine.
+No session that goes on reads one: they are for people, and for programs other than our own engine.
 """
 
 from __future__ import annotations
@@ -25,15 +25,6 @@ PART = Part(
             "Folder for a document of each handoff, such as _handoffs in the project; empty = off.",
             form="path",
             given=("", "a folder, such as _handoffs"),
-            before="vault",
-        ),
-        # Of Markdown files alone: a title out of a transcript is never written into what a shell reads.
-        Setting(
-            "ledger_file",
-            "",
-            "File in which each handoff renews the line 'current session:', such as _ledgers/CURRENT.md; empty = off.",
-            form="path",
-            given=(".md", "a file that ends in .md, such as _ledgers/CURRENT.md"),
             before="vault",
         ),
     ),

@@ -27,8 +27,7 @@ def require_out(options: Any) -> None:
 def beside(decided: RolloverPlan, where: Where, options: Any) -> Callable[[Receipt | None], FilesBeside]:
     """The answer to ``beside a handoff``: see ``derive.fresh_child``."""
     given = options.out if options else None
-    chosen = settings.load(where)
-    if not (given or chosen["handoff_dir"].value or chosen["ledger_file"].value):
+    if not (given or settings.load(where)["handoff_dir"].value):
         return lambda _: FilesBeside()
     from resume_hooks.parts.documents import document  # only who asked for files waits for what writes them
 

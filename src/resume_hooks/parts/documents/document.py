@@ -1,9 +1,8 @@
-"""What a handoff writes into a project if the user asked for it: its document, and a line of a ledger.
+"""The document that a handoff writes into a project if the user asked for it.
 
 The document is what a fresh session was given, as Markdown for people. Words out of a transcript stand in its front
 matter as JSON strings, which YAML reads as they are, and in the text without what Markdown would fetch or run. A
-relative setting never leads out of the session's project, and no failure here costs the child. A ledger is a file with
-one line that says which session is the current one: every other byte of it stays as it is, line ends and mark included.
+relative setting never leads out of the session's project, and no failure here costs the child.
 """
 
 from __future__ import annotations
@@ -15,11 +14,10 @@ import unicodedata
 from collections.abc import Iterator
 
 from resume_hooks import settings
-from resume_hooks.clock import minute
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.fresh_child import FilesBeside, RolloverPlan, digest_reference
 from resume_hooks.errors import UsageError, WriteFailed
-from resume_hooks.parts.documents.places import ENDING
+from resume_hooks.parts.documents.places import ENDING, SETTING
 from resume_hooks.paths import Where, project_folders
 from resume_hooks.reading.digest.opening import BULLET, INDENT, full
 from resume_hooks.redaction.texts import redact
@@ -27,7 +25,6 @@ from resume_hooks.sessions.opening_layout import next_step_of
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.storage import project_files
 from resume_hooks.system.text import plain, plain_line
-from resume_hooks.transcripts.lines import BOM
 
 SLUG = 48  # characters of a title in a file name: at most 192 bytes
 
@@ -38,13 +35,6 @@ _BLOCK = re.compile(r"(?:#{1,6}|[-+*])(?:\s|$)|>|~~~|```|(?:[-*_=]\s*){3}")
 _NOT_YAML = re.compile("[\ufffe\uffff]")  # what JSON leaves as it is, but readers of YAML refuse
 
 _FENCE = re.compile("`+")
-
-KEY = b"current session:"
-MAX_LEDGER = 16 * 1024 * 1024  # bytes; a larger file is something else
-TRIES = 3  # how often a ledger is read again that somebody else wrote meanwhile
-
-_LINE = re.compile(rb"(?i)(?:\xef\xbb\xbf)?[ \t]{0,60}(?:(?:[-*+]|#{1,6}|\d{1,9}[.)])[ \t]{1,60})?" + KEY)
-"""The beginning of the line, in whatever case, in a list or a heading too."""
 
 
 def out_path(out: str, decided: RolloverPlan, *, force: bool) -> str:
@@ -66,18 +56,14 @@ def out_path(out: str, decided: RolloverPlan, *, force: bool) -> str:
 
 
 def wanted_for(decided: RolloverPlan, where: Where, out: str = "") -> FilesBeside:
-    """The files that the settings and ``out`` (a path of ``out_path``) ask for; nothing is written."""
-    home, warnings = _home(decided, where), []
-    places = {}
-    for setting, name in (("handoff_dir", file_name(decided)), ("ledger_file", "")):
-        value = str(settings.load(where)[setting].value)
-        folder, own = (value, name) if name else os.path.split(value)
+    """The files that the setting and ``out`` (a path of ``out_path``) ask for; nothing is written."""
+    value, paths, warnings = str(settings.load(where)[SETTING].value), [out], []
+    if value:
         try:
-            places[setting] = os.path.join(_folder(setting, folder, home), own) if value else ""
+            paths.append(os.path.join(_folder(value, _home(decided, where)), file_name(decided)))
         except WriteFailed as error:
             warnings.append(error.message)
-    documents = dict.fromkeys(path for path in (out, places.get("handoff_dir")) if path)
-    return FilesBeside(tuple(documents), places.get("ledger_file", ""), tuple(warnings))
+    return FilesBeside(tuple(dict.fromkeys(filter(None, paths))), tuple(warnings))
 
 
 def write_for(
@@ -94,32 +80,19 @@ def write_for(
             written.append(path)
         except WriteFailed as error:
             warnings.append(f"The session is made, its document is not: {error.message}")
-    renewed = ""
-    if wanted.ledger:
-        near, project = written[0] if written else "", decided.draft.setting.cwd
-        if near and _is_inside(near, project):
-            near = os.path.relpath(near, project)
-        current, _ = redact(current_session(decided, receipt.title, near))
-        try:
-            with project_files.folder_made(os.path.dirname(wanted.ledger)):
-                several = renew(wanted.ledger, current)
-            renewed = wanted.ledger
-            warnings += [several] if several else []
-        except WriteFailed as error:
-            warnings.append(f"The session is made, the ledger is as it was: {error.message}")
-    return FilesBeside(tuple(written), renewed, tuple(warnings))
+    return FilesBeside(tuple(written), tuple(warnings))
 
 
-def _folder(setting: str, value: str, home: str) -> str:
-    """The real path of the folder that a setting names; WriteFailed if a relative one is not within ``home``."""
+def _folder(value: str, home: str) -> str:
+    """The real path of the folder that the setting names; WriteFailed if a relative one is not within ``home``."""
     value = os.path.expanduser(value)
     if os.path.isabs(value):
         return os.path.realpath(value)
     if not home:
-        raise WriteFailed(f"{setting} was passed over: the folder that this session belongs to is not here")
+        raise WriteFailed(f"{SETTING} was passed over: the folder that this session belongs to is not here")
     path = os.path.realpath(os.path.join(home, value))
     if not _is_inside(path, home):
-        raise WriteFailed(f"{setting} was passed over: {value} leads out of {home}")
+        raise WriteFailed(f"{SETTING} was passed over: {value} leads out of {home}")
     return path
 
 
@@ -151,13 +124,6 @@ def file_name(decided: RolloverPlan) -> str:
 def document(decided: RolloverPlan, receipt: Receipt) -> str:
     """The whole document of a child; ``receipt`` is the one of its plan."""
     return "\n\n".join(["\n".join(_front_matter(decided, receipt)), *_text(decided, receipt)]) + "\n"
-
-
-def current_session(decided: RolloverPlan, title: str, document_path: str) -> str:
-    """What a ledger says of a child: title, id, minute in UTC, its document if there is one."""
-    child = decided.draft
-    parts = [title, child.session_id, f"{minute(child.setting.at)} UTC", document_path]
-    return " · ".join(markdown_line(part) for part in parts if part)
 
 
 def markdown_line(text: str) -> str:
@@ -232,38 +198,3 @@ def _json(text: str) -> str:
     """Foreign text as a string of JSON on one line, which YAML reads as well."""
     written = json.dumps(plain(text), ensure_ascii=False)
     return _NOT_YAML.sub(lambda sign: f"\\u{ord(sign.group()):04x}", written)
-
-
-def renew(path: str, current: str) -> str:
-    """Put ``current`` behind the first "current session:" of the ledger at ``path``, or at its end.
-
-    Returns a warning if the file has several such lines, else ``""``. WriteFailed leaves the file as it was.
-    """
-    for tries_left in reversed(range(TRIES)):
-        content, state = project_files.read_state(path, MAX_LEDGER)
-        renewed, count = with_current(content, current, path)
-        try:
-            project_files.write(path, renewed, state)
-            break
-        except WriteFailed:
-            if not tries_left:
-                raise
-    several = f"{path} has {count} lines that begin with 'current session:'; the first was renewed."
-    return several if count > 1 else ""
-
-
-def with_current(content: bytes, current: str, path: str) -> tuple[bytes, int]:
-    """A ledger's ``content`` with its line renewed, and how many such lines it had. WriteFailed if it is no text."""
-    if b"\0" in content or content.decode(errors="replace").encode() != content:
-        raise WriteFailed(f"{path} is no text in UTF-8, so it was left alone", "Name another file as the ledger.")
-    value = f" {current}".encode("utf-8", "replace")
-    lines = content.splitlines(keepends=True)
-    keys = [(number, key.end()) for number, line in enumerate(lines) if (key := _LINE.match(line))]
-    if not keys:
-        newline = b"\r\n" if b"\r\n" in content else b"\n"
-        joint = b"" if content in (b"", BOM) or content.endswith((b"\n", b"\r")) else newline
-        return content + joint + KEY + value + newline, 0
-    number, end = keys[0]
-    line = lines[number]
-    lines[number] = line[:end] + value + line[len(line.rstrip(b"\r\n")) :]
-    return b"".join(lines), len(keys)

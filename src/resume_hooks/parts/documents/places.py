@@ -1,4 +1,4 @@
-"""Where the settings let handoffs write into projects."""
+"""Where the setting lets handoffs write into projects."""
 
 from __future__ import annotations
 
@@ -14,21 +14,18 @@ from resume_hooks.transcripts.head_tail import HeadTail
 ENDING = ".md"
 """Of a document."""
 
-NAMES = ("handoff_dir", "ledger_file")
+SETTING = "handoff_dir"
 
 
 def written(where: Where) -> str:
     """The answer to ``written into projects``: a sentence for who uninstalls, ``""`` for nothing."""
-    values = settings.load(where)
-    named = [f"{name} {values[name].value}" for name in NAMES if values[name].value]
-    return f"What handoffs wrote into your projects stays: {' and '.join(named)}." if named else ""
+    value = settings.load(where)[SETTING].value
+    return f"What handoffs wrote into your projects stays: {SETTING} {value}." if value else ""
 
 
 def documents_of(session: SessionFile, where: Where) -> Iterator[tuple[str, str]]:
-    """The answer to ``documents of a session``: a folder and how documents end, the ledger and ``""``."""
-    values = settings.load(where)
-    for name, ending in zip(NAMES, (ENDING, ""), strict=True):
-        if value := os.path.expanduser(str(values[name].value)):
-            home = os.sep if os.path.isabs(value) else home_folder(HeadTail(session.path), where)
-            if os.path.isdir(home):
-                yield os.path.join(home, value), ending
+    """The answer to ``documents of a session``: a folder, and how documents end."""
+    if value := os.path.expanduser(str(settings.load(where)[SETTING].value)):
+        home = os.sep if os.path.isabs(value) else home_folder(HeadTail(session.path), where)
+        if os.path.isdir(home):
+            yield os.path.join(home, value), ENDING

@@ -190,10 +190,10 @@ def look(root: ProjectRoot, top: int, place: ProjectPath) -> tuple[bytes | None,
     path = os.path.join(root.real, place.path)
     try:
         with safe_tree.folder(top, place.parts[:-1]) as within:
-            content, found = project_files.read_state(path, MAX_BYTES, within, read_only=True)
+            content, found = project_files.read_state(path, MAX_BYTES, within)
             if found is not None and found.st_nlink > 1:
                 sweep(os.path.dirname(path))  # a run that was killed may have left the other name
-                content, found = project_files.read_state(path, MAX_BYTES, within, read_only=True)
+                content, found = project_files.read_state(path, MAX_BYTES, within)
     except FileNotFoundError:
         return None, None
     except OSError as error:

@@ -233,16 +233,13 @@ def documents_of(session: SessionFile, where: Where) -> Iterator[Location]:
     """What parts write for people about a session, in its project or elsewhere.
 
     The question ``documents of a session``: given the session and where things are; what comes back is, in pairs, a
-    folder and how the names of its documents end, or a file and ``""``.
+    folder and how the names of its documents end.
     """
     for answer in seam.answers("documents of a session"):
         for place, ending in answer(session, where):
-            if ending:
-                for path in files_in(place):
-                    if path.endswith(ending) or os.path.isdir(path):
-                        yield Location(DOCUMENT, path)
-            elif os.path.isfile(place) and not os.path.islink(place):
-                yield Location(DOCUMENT, place)
+            for path in files_in(place):
+                if path.endswith(ending) or os.path.isdir(path):
+                    yield Location(DOCUMENT, path)
 
 
 class Piece(NamedTuple):

@@ -31,7 +31,7 @@ from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.opening_layout import NEW_TASK, next_step_of
 from resume_hooks.transcripts import bookkeeping, records
-from resume_hooks.transcripts.attachments import HOOK_CONTEXT, QUEUED
+from resume_hooks.transcripts.attachments import HOOK_CONTEXT, QUEUED, hook_texts
 from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import REJECTION, Record, copied_from, string
@@ -379,9 +379,8 @@ class LineageFacts:
             self.plan_mode = kind != _PLAN_LEFT
             self.plan_file = string(found, "planFilePath") or self.plan_file
         elif kind == HOOK_CONTEXT:
-            texts = found.get("content")
-            for text in texts if isinstance(texts, list) else ():
-                if isinstance(text, str) and text.startswith((AFTER_CLEAR, lineage_block.OPENING)):
+            for text in hook_texts(record):
+                if text.startswith((AFTER_CLEAR, lineage_block.OPENING)):
                     self._typed(Quote(_put_by_user(text), place, uuid))
 
     def _queued(self, record: Record, place: RecordPlace) -> None:

@@ -54,10 +54,6 @@ _SPEAKERS = {
 }
 
 
-SPEAKERS = frozenset(_SPEAKERS.values()) - {_SPEAKERS[Kind.CALL]}
-"""How the heads of messages begin."""
-
-
 class Opening(NamedTuple):
     """The ``text`` of an opening; how many ``messages`` of the talk it holds, and how many it leaves out."""
 
@@ -139,6 +135,14 @@ def _without_repeats(digest: Digest) -> Digest:
     constraints = tuple(entry for entry in digest.of("constraints") if entry.ref not in last)
     sections = {**digest.sections, "failures": failures, "constraints": constraints}
     return replace(digest, sections=sections, talk=tuple(dict.fromkeys(digest.talk)))
+
+
+def shown_entries(text: str, section: Section) -> int:
+    """How many entries of a section an opening shows."""
+    rows = text.split("\n")
+    start = next((at + 1 for at, row in enumerate(rows) if row.startswith(section.heading)), len(rows))
+    end = next((at for at in range(start, len(rows)) if not rows[at].startswith(BULLET)), len(rows))
+    return end - start
 
 
 def _head(names: _Names, whole: str, read: str) -> str:

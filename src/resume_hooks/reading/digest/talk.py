@@ -14,7 +14,7 @@ from resume_hooks.reading.digest import prose
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import Kind, TalkMessage, redacted
 from resume_hooks.reading.digest.facts import Quote, RecordPlace
-from resume_hooks.reading.digest.reversals import superseded
+from resume_hooks.reading.digest.reversals import corrected, is_change, superseded
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.system.text import plain
 
@@ -47,8 +47,9 @@ class _Said(NamedTuple):
 
 
 def talk_of(facts: LineageFacts) -> tuple[TalkMessage, ...]:
-    """The messages of a lineage, oldest first, as many of the latest as ``STORED`` characters hold."""
-    return within(_messages(facts), STORED)
+    """The messages of a lineage, oldest first, as many as ``STORED`` characters hold, chosen as ``within`` does."""
+    found = sorted(_said(facts), key=lambda said: said.quote.place.order)
+    return tuple(_with_reversals([TalkMessage(said.kind, str(said.quote.place), said.text) for said in found]))
 
 
 def within(messages: Sequence[TalkMessage], most: int) -> tuple[TalkMessage, ...]:
@@ -68,14 +69,8 @@ def joined(older: Sequence[TalkMessage], newer: Sequence[TalkMessage]) -> tuple[
     return within(_with_reversals([*older, *newer]), STORED)
 
 
-def _messages(facts: LineageFacts) -> list[TalkMessage]:
-    found = sorted(_once(_said(facts)), key=lambda said: said.quote.place.order)
-    rows = [TalkMessage(said.kind, str(said.quote.place), said.text) for said in found if said.text]
-    return _with_reversals(rows)
-
-
-def _said(facts: LineageFacts) -> Iterator[_Said]:
-    """All that was said, the latest first of each kind; no more of it than a child stores."""
+def _said(facts: LineageFacts) -> list[_Said]:
+    """What was said, as much of it as a child stores: taking the secrets out of more would take most of the time."""
     chosen: dict[RecordPlace, list[str]] = {}
     for quote in facts.answers:
         chosen.setdefault(quote.place, []).append(quote.text)
@@ -90,11 +85,13 @@ def _said(facts: LineageFacts) -> Iterator[_Said]:
         asked = chosen.get(quote.place)
         return shown_prompt("\n".join(asked) if asked else quote.full)
 
-    yield from _latest(reversed(facts.prompts.said), Kind.REQUEST, request)
-    yield from _latest(reversed(closing), Kind.CLOSING, lambda quote: shown(quote.text, MESSAGE))
-    yield from _latest(reversed(facts.summaries), Kind.SUMMARY, lambda quote: shown(quote.text, SUMMARY))
-    yield from _latest(narration, Kind.NARRATION, lambda quote: _without_announcements(shown(quote.text, NARRATION)))
-    yield from _latest(reversed(facts.reports), Kind.REPORT, lambda quote: shown(quote.text, REPORT))
+    found = _Choice()
+    found.add(reversed(facts.prompts.said), Kind.REQUEST, request)
+    found.add(reversed(closing), Kind.CLOSING, lambda quote: shown(quote.text, MESSAGE))
+    found.add(reversed(facts.summaries), Kind.SUMMARY, lambda quote: shown(quote.text, SUMMARY))
+    found.add(narration, Kind.NARRATION, lambda quote: _without_announcements(shown(quote.text, NARRATION)))
+    found.add(reversed(facts.reports), Kind.REPORT, lambda quote: shown(quote.text, REPORT))
+    return found.said
 
 
 def _without_announcements(text: str) -> str:
@@ -108,43 +105,52 @@ def _without_announcements(text: str) -> str:
     return said if len(said) >= SHORTEST_NARRATION else ""
 
 
-def _latest(quotes: Iterable[Quote], kind: Kind, worded: Callable[[Quote], str]) -> Iterator[_Said]:
-    """Messages of a kind, the latest first, until a child would store no more of them."""
-    room = STORED
-    for quote in quotes:
-        text = worded(quote)
-        room -= len(text)
-        if room < 0:
-            return
-        yield _Said(quote, kind, text)
+class _Choice:
+    """Messages of one kind after the other, each the latest first, until a child would store no more of them."""
 
+    def __init__(self) -> None:
+        self.said: list[_Said] = []
+        self._room = STORED
+        self._known: set[tuple[Kind, str]] = set()
 
-def _once(said: Iterable[_Said]) -> Iterator[_Said]:
-    """Messages, without those that one after them repeats: each kind comes the latest first."""
-    known: set[tuple[Kind, str]] = set()
-    for one in said:
-        key = one.kind, " ".join(one.text[: 2 * LIKE].lower().split())[:LIKE]
-        if key not in known:
-            known.add(key)
-            yield one
+    def add(self, quotes: Iterable[Quote], kind: Kind, worded: Callable[[Quote], str]) -> None:
+        """Add messages of a kind, without those that one after them repeats."""
+        looked_at = 0
+        for quote in quotes:
+            if self._room < LIKE or looked_at > STORED:
+                return
+            text = worded(quote)
+            looked_at += len(text)
+            key = kind, " ".join(text[: 2 * LIKE].lower().split())[:LIKE]
+            if text and len(text) <= self._room and key not in self._known:
+                self._known.add(key)
+                self._room -= len(text)
+                self.said.append(_Said(quote, kind, text))
 
 
 def _with_reversals(messages: Sequence[TalkMessage]) -> list[TalkMessage]:
-    """Messages with the ``later`` statement of those of the user's that they took back themselves."""
-    statements, owners = [], []
-    for at, message in enumerate(messages):
-        if message.kind is Kind.REQUEST and len(message.text) <= TYPED:
-            sentences = list(prose.sentences(message.text))
-            statements += sentences
-            owners += [at] * len(sentences)
-    taken_back: dict[int, list[tuple[str, str]]] = {}
-    for old, new in superseded(statements).items():
-        if owners[old] != owners[new]:
-            taken_back.setdefault(owners[old], []).append((statements[old], messages[owners[new]].ref))
+    """Messages with those sentences marked that the user took back later on: their own, and the assistant's."""
+    own = _sentences(messages, Kind.REQUEST)
+    marks: dict[int, list[tuple[str, str]]] = {}
+    for old, new in superseded([sentence for _, sentence in own]).items():
+        if own[old][0] != own[new][0]:
+            marks.setdefault(own[old][0], []).append((own[old][1], messages[own[new][0]].ref))
+    # Most talk has no correction, and of the assistant's there is the most.
+    answers = _sentences(messages, Kind.CLOSING) if any(is_change(sentence) for _, sentence in own) else []
+    for place, new in corrected(answers, own):
+        marks.setdefault(answers[place][0], []).append((answers[place][1], messages[own[new][0]].ref))
     rows = list(messages)
-    for at, marks in taken_back.items():
-        rows[at] = rows[at]._replace(superseded=tuple(marks))
+    for at, found in marks.items():
+        rows[at] = rows[at]._replace(superseded=tuple(found))
     return rows
+
+
+def _sentences(messages: Sequence[TalkMessage], kind: Kind) -> list[tuple[int, str]]:
+    """The sentences of the messages of a kind that are no document, each with the place of its message."""
+    typed = [
+        (at, message) for at, message in enumerate(messages) if message.kind is kind and len(message.text) <= TYPED
+    ]
+    return [(at, sentence) for at, message in typed for sentence in prose.sentences(message.text)]
 
 
 def shown_prompt(text: str) -> str:

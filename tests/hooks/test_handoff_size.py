@@ -1,0 +1,143 @@
+"""The size that stands before a next step: what is one, what it makes, and that the step is what is left."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.errors import UsageError
+from resume_hooks.hooks.handoff import HandoffWords, words_of
+from resume_hooks.hooks.inside import answered
+from tests.builders import SESSION, ConfigHome, Record, assistant, user, write_session
+from tests.hooks.conftest import Run, children
+
+
+def long_talk(turns: int = 12) -> list[Record]:
+    """A session of some 1,000 tokens of talk a turn."""
+    rows: list[Record] = []
+    for number in range(turns):
+        words = " ".join(f"Word{number}x{at} is what part {at} of step {number} does." for at in range(40))
+        rows.append(user(f"Do step {number}. {words}", uuid=f"u{number}", ts=2 * number))
+        rows.append(assistant(f"Did step {number}. {words}", uuid=f"a{number}", parent=f"u{number}", ts=2 * number + 1))
+    return rows
+
+
+@pytest.fixture
+def parent(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A session whose talk fits into 24k and not into 4k."""
+    monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
+    return Path(write_session(config_home.project(), SESSION, long_talk()))
+
+
+def ask(args: str, **fields: object) -> dict[str, Any]:
+    """What the module gets for ``/handoff`` with some words."""
+    return answered("handoff", {"session_id": SESSION, "screen": True, "args": args, **fields})
+
+
+def metadata_of(child: Path) -> dict[str, Any]:
+    """What the first line of a child says of where it comes from."""
+    return dict(json.loads(child.read_bytes().split(b"\n")[0])["continue_metadata"])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", HandoffWords("")),
+        ("fix the tests", HandoffWords("fix the tests")),
+        ("4k", HandoffWords("", "4k")),
+        ("24K fix the tests", HandoffWords("fix the tests", "24k")),
+        ("1k\nfix\nthis", HandoffWords("fix\nthis", "1k")),
+        ("4k --new-task write notes", HandoffWords("write notes", "4k", is_new_task=True)),
+        ("--new-task 4k videos stutter", HandoffWords("4k videos stutter", is_new_task=True)),
+        ("12k 4k videos stutter", HandoffWords("4k videos stutter", "12k")),
+        ("all", HandoffWords("", "all")),
+        ("all tests have to pass", HandoffWords("all tests have to pass")),
+        ("allow 4k", HandoffWords("allow 4k")),
+        ("4k-videos stutter", HandoffWords("4k-videos stutter")),
+        ("fix 4k", HandoffWords("fix 4k")),
+    ],
+)
+def test_the_first_word(text: str, words: HandoffWords) -> None:
+    """A size is the first word or none; ``all`` is one where it stands alone, for many a sentence begins with it."""
+    assert words_of(text) == words
+
+
+@pytest.mark.parametrize("text", ["0k", "49k fix it", "99k", "999999k"])
+def test_a_size_out_of_bounds(parent: Path, text: str) -> None:
+    """The error names the sizes, and nothing is made."""
+    with pytest.raises(UsageError, match="is not a size"):
+        words_of(text)
+    for screen in (True, False):
+        said = ask(text, screen=screen)
+        assert set(said) == {"text"}
+        assert "A size is 1k to 48k, such as 4k or 24k, or all." in said["text"]
+    assert children(parent) == []
+
+
+def test_the_box_holds_the_step_without_the_size(parent: Path) -> None:
+    """And the child says which size it has."""
+    reply = ask("24k fix the tests")
+    (child,) = children(parent)
+    assert (reply["open"], reply["fill"]) == (child.stem, "fix the tests")
+    assert metadata_of(child)["opening_tokens"] == 24_000
+    assert "24k" not in metadata_of(child)
+
+
+def test_another_size_is_another_child(parent: Path) -> None:
+    """The same words once more name the child that stands; the size in the settings is a size like any other."""
+    first = ask("4k go on")["open"]
+    assert ask("4k go on")["open"] == first
+    second = ask("go on")["open"]
+    assert second != first
+    assert ask("12k go on")["open"] == second
+    assert len(children(parent)) == 2
+
+
+def test_all_is_a_fork(parent: Path) -> None:
+    """The whole conversation, nothing in the box."""
+    reply = ask("all")
+    (child,) = children(parent)
+    assert (reply["open"], reply["fill"]) == (child.stem, "")
+    assert metadata_of(child)["continuation_type"] == "fork"
+    assert "forked" in reply["by_hand"]
+    assert "carries the whole conversation" in reply["by_hand"]
+    assert "next step" not in reply["by_hand"]
+
+
+def test_the_card_counts_what_is_carried_and_what_is_not(parent: Path) -> None:
+    """Messages of the talk, and those that stayed behind, if any."""
+    small = ask("1k", screen=False)["text"]
+    found = re.search(r"carries (\d+) messages\n  leaves out (\d+) messages; a larger size holds more", small)
+    assert found is not None
+    assert int(found[1]) + int(found[2]) == 24
+    whole = ask("24k", screen=False)["text"]
+    assert "carries 24 messages" in whole
+    assert "leaves out" not in whole
+
+
+@pytest.mark.parametrize("name", [">handoff", "/resume-hooks:handoff"])
+def test_a_prompt_with_a_size(parent: Path, run_hook: Run, name: str) -> None:
+    """As in clients that load no module."""
+    event = {"session_id": SESSION, "transcript_path": str(parent), "prompt": f"{name} 4k fix the tests"}
+    said = json.loads(run_hook("prompt", event).stdout)["reason"]
+    (child,) = children(parent)
+    assert metadata_of(child)["opening_tokens"] == 4_000
+    assert child.stem in said
+    opening = json.loads(child.read_bytes().split(b"\n")[2])["message"]["content"]
+    assert opening.endswith("fix the tests")
+    assert "4k fix" not in opening
+
+
+def test_what_the_model_asks_for_has_no_size(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that would lose its first word is refused: what the user confirms stands in the box letter for letter."""
+    monkeypatch.setenv("RESUME_HOOKS_HANDOFF_TOOL", "on")
+    for step in ("4k videos stutter", "99k users wait", "all", "--new-task write notes"):
+        for said in ("", "Hand off"):
+            told = answered("tool", {"session_id": SESSION, "screen": True, "args": step, "said": said})
+            assert set(told) == {"text"}
+            assert "begin it with another word" in told["text"]
+    assert "ask" in answered("tool", {"session_id": SESSION, "screen": True, "args": "all tests have to pass"})
