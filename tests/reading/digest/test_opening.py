@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from resume_hooks.reading.digest import entries
 from resume_hooks.reading.digest.calls import INPUT, RESULT, latest_calls
 from resume_hooks.reading.digest.entries import Digest, DigestEntry, Kind, TalkMessage, entry, knowledge
-from resume_hooks.reading.digest.opening import BULLET, INDENT, SPEAKERS, full, opening
+from resume_hooks.reading.digest.opening import BULLET, INDENT, full, opening
 from resume_hooks.reading.digest.sections import COMMANDS, CONSTRAINTS, NAMES, SECTIONS, Group, Section
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING, unmarked
 from resume_hooks.sessions.locate import session_file
@@ -25,11 +25,12 @@ from tests.reading.digest.talk import Talk
 OTHER = session_id(2)
 BLOCK = f"{OPENING}\n1. a session\n{CLOSING}"
 LEAST, MOST = 600, 200_000
+SPEAKERS = ("USER", "ASSISTANT", "SUB-AGENT'S REPORT", "CLIENT'S SUMMARY", "CALL")
 SECTION_HEAD = re.compile(rf"(?:{'|'.join(section.heading for section in SECTIONS)})(?: \(\d+ of [\d,]+\))?:")
 TALK_HEAD = re.compile(r"talk, oldest first(?: \([\d,]+ messages? of [\d,]+ left out\))?:")
 CALLS_HEAD = re.compile(r"latest calls, [\w, ]+:")
 MESSAGE_HEAD = re.compile(
-    rf"(?:last request, |last answer, |reported after that, )?(?:{'|'.join(SPEAKERS)}|CALL)"
+    rf"(?:last request, |last answer, |reported after that, )?(?:{'|'.join(SPEAKERS)})"
     r"(?: [\w/-]*:\d+)?(?: \(in part\))?"
 )
 CALLS_AT = re.compile(rf"^{CALLS_HEAD.pattern}$", re.MULTILINE)

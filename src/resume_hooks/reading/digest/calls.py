@@ -97,6 +97,5 @@ def _text(block: Record, answer: str) -> str:
     head = f"{string(block, 'name')}: {what}"
     written = next((value for key in _CHANGE if (value := string(given, key))), "")
     got = written or answer  # that a file was written is said by the call: what was written tells more than the answer
-    if is_placeholder(got) or not got.strip():
-        return head
-    return f"{head}\n{'wrote' if written else 'got'}:\n{talk.shown(got, RESULT)}"
+    shown = "" if is_placeholder(got) else talk.shown(got, RESULT)
+    return f"{head}\n{'wrote' if written else 'got'}:\n{shown}" if shown else head
