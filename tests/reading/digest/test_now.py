@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 
-from resume_hooks.paths import Where
-from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import Digest
-from resume_hooks.sessions.locate import session_file
-from tests.builders import ConfigHome
+from resume_hooks.reading.digest.now import now as now_of
+from resume_hooks.reading.digest.repository import RepositoryState
+from resume_hooks.reading.digest.work import Paths
+from tests.builders import SESSION, ConfigHome
 from tests.reading.digest.talk import Talk, texts
-from tests.reading.digest.test_repository import repo
 
-__all__ = ["repo"]  # a fixture
 LAUNCHED = "Async agent launched successfully."
 
 
@@ -24,23 +20,13 @@ def now(digest: Digest) -> str:
     return "\n".join(texts(digest, "now"))
 
 
-def in_folder(talk: Talk, folder: Path) -> Talk:
-    """A session at home in a folder."""
-    for record in talk.records:
-        record["cwd"] = str(folder)
-    return talk
-
-
-def test_the_repository_as_it_is(config_home: ConfigHome, repo: Path) -> None:
-    """Its branch, and the files with changes that are not committed."""
-    (repo / "new.py").write_text("x")
-    talk = in_folder(Talk().prompt("go").says("ok"), repo)
-    path = config_home.project(str(repo)) / f"{talk.session_id}.jsonl"
-    talk.write(config_home).rename(path)
-    where = Where({**config_home.environ, "PATH": os.environ["PATH"]})
-    shown = texts(digest_of(session_file(str(path)), where), "now")
-    assert shown[0].startswith("git: branch main")
-    assert shown[1] == "not committed: new.py"
+def test_the_repository_as_it_is() -> None:
+    """Its branch, and the files with changes that are not committed, from where the session is at home."""
+    state = RepositoryState("branch main, 2 uncommitted", "/home/user", frozenset({"proj/b.py", "other"}))
+    rows = [row.text for row in now_of(LineageFacts(), Paths("/home/user/proj", state), state, SESSION, "main")]
+    assert rows[0] == "git: branch main, 2 uncommitted"
+    assert rows[1].startswith("not committed: ")
+    assert "b.py" in rows[1]
 
 
 @pytest.mark.parametrize(
