@@ -74,7 +74,8 @@ def _said(facts: LineageFacts) -> list[_Said]:
     chosen: dict[RecordPlace, list[str]] = {}
     for quote in facts.answers:
         chosen.setdefault(quote.place, []).append(quote.text)
-    closing = [*facts.closing, *facts.plans[-1:]]
+    asked = {quote.place for quote in facts.prompts.said}
+    closing = [*facts.closing, *(plan for plan in facts.plans[-1:] if plan.place not in asked)]
     if facts.unanswered is not None:
         closing.append(facts.unanswered)
     closing.sort(key=lambda quote: quote.place.order)
