@@ -117,3 +117,16 @@ def test_a_kept_digest_is_read_and_not_found(config_home: ConfigHome, cli: Cli, 
     assert opening.full(digest) in done.stdout.decode()
     hits = document("search", "zymurgy", "--all")["data"]["hits"]
     assert {hit["session_id"] for hit in hits} == {SESSION}
+
+
+def test_every_reference_of_an_opening_can_be_read(document: Document, parent: Path) -> None:
+    """Of the talk, of lists, and of the latest calls; and what all of the digest is read by."""
+    opened = json.loads(Path(document("handoff", SESSION)["data"]["file"]).read_bytes().splitlines()[OPENING_LINE])
+    told = opened["message"]["content"].partition("[/SESSION LINEAGE]")[2]
+    numbers = re.findall(r"(?:[A-Z] |\(|, )(:@?\d+)\b", told)
+    assert any(f"CALL {number}\n" in told for number in numbers)
+    assert len(numbers) > 4
+    for number in numbers:
+        assert document("read", f"{SESSION[:8]}{number}")["data"]
+    (whole,) = re.findall(r"all of it: resume-hooks read (\S+)\)", told)
+    assert "digest" in document("read", whole)["data"]["text"]

@@ -111,7 +111,6 @@ def _text(block: Record, answer: str) -> str:
     head = f"{string(block, 'name')}: {what}"
     written = next((value for key in _CHANGE if (value := string(given, key))), "")
     got = written or answer  # that a file was written is said by the call: what was written tells more than the answer
-    if is_placeholder(got) or not got.strip():
-        return head
     most = PRINTED if string(block, "name") == "Bash" and not got.startswith(_FAILED) else RESULT
-    return f"{head}\n{'wrote' if written else 'got'}:\n{talk.shown(got, most)}"
+    shown = "" if is_placeholder(got) else talk.shown(got, most)
+    return f"{head}\n{'wrote' if written else 'got'}:\n{shown}" if shown else head

@@ -130,12 +130,13 @@ def opening(
 
 
 def _without_repeats(digest: Digest) -> Digest:
-    """A digest in which nothing is told twice: a failure that still stands, a demand of the last request."""
+    """A digest in which nothing is told twice: a message, a failure that still stands, a demand of the last request."""
     standing = {entry.ref for entry in digest.of("errors")}
     failures = tuple(entry for entry in digest.of("failures") if entry.ref not in standing)
     last = {message.ref for message, _, _ in _last_messages(digest.talk)}
     constraints = tuple(entry for entry in digest.of("constraints") if entry.ref not in last)
-    return replace(digest, sections={**digest.sections, "failures": failures, "constraints": constraints})
+    sections = {**digest.sections, "failures": failures, "constraints": constraints}
+    return replace(digest, sections=sections, talk=tuple(dict.fromkeys(digest.talk)))
 
 
 def shown_entries(text: str, section: Section) -> int:

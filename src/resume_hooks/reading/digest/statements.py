@@ -110,6 +110,7 @@ _PASSING = late(
 
 DOCUMENT = 800  # characters of a prompt from which on it may be a document that somebody else wrote
 _MARKED_UP = late(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|\||```)[ \t]", re.MULTILINE)
+_HEADING = late(r"^[ \t]*#{1,6}[ \t][^\n]*$", re.MULTILINE)
 MARKUP_LINES = 5  # lines with markup from which on it is one
 
 
@@ -131,7 +132,7 @@ def constraints(facts: LineageFacts) -> Iterator[DigestEntry]:
     """
     found: list[tuple[str, RecordPlace]] = []
     for said in _latest(facts.prompts.said):
-        sentences = list(prose.sentences(_own_words(said.text)))
+        sentences = list(prose.sentences(_HEADING.sub("", _own_words(said.text))))
         binding = [at for at, sentence in enumerate(sentences) if _binds(sentence)]
         found += [(_with_subject(sentences, at), said.place) for at in reversed(binding)]
     taken_back = superseded([text for text, _ in reversed(found)])
