@@ -7,7 +7,7 @@ export async function ask($, asked, script = 'engine', timeoutMs = LIMIT) {
     ...asked, session_id: await $.session.id(), transcript_path: (await $.session.info()).transcriptPath,
     screen: (await $.session.surfaces()).includes('terminal'), window: (await $.session.usage()).context.window,
   }
-  const run = await $.process.run(['sh', `${$.plugin.root}/hooks/${script}`, '--module', event.transcript_path ?? ''], {
+  const run = await $.process.run(['/bin/sh', `${$.plugin.root}/hooks/${script}`, '--module', event.transcript_path ?? ''], {
     env: await $.process.hookEnv(), stdin: JSON.stringify(event), timeoutMs,
   })
   if (run.exitCode !== 0) throw new Error(run.stderr.trim() || `${run.exitCode}`)

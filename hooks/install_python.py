@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 import subprocess
 import sys
+from pathlib import Path
 
-NEEDS = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))"
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
+from resume_hooks.system import programs
+
+NEEDS = """
+import os, sys, venv, ensurepip
+sys.exit(1) if sys.version_info < (3, 11) else os.write(1, os.fsencode(sys.executable))
+"""
 NAMES = ("python3.14", "python3.13", "python3.12", "python3.11", "python3")
 
 
@@ -14,17 +21,23 @@ class MissingPythonError(Exception):
     """Neither a Python >= 3.11 that can make a venv nor uv is on PATH."""
 
 
-def makes_venvs(python: str) -> bool:
-    """Whether it runs, is new enough and is whole: a pyenv shim may name nothing, Debian splits venv off."""
-    return subprocess.run([python, "-I", "-c", NEEDS], capture_output=True, check=False).returncode == 0
+def venv_maker(name: str) -> str:
+    """The path of the Python behind a name; "" unless it runs, is new enough and whole.
+
+    A pyenv shim may name nothing, or another one in another folder; Debian splits venv off.
+    """
+    try:
+        asked = programs.run([name, "-I", "-c", NEEDS], os.environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    except OSError:
+        return ""
+    return os.fsdecode(asked.stdout) if asked.returncode == 0 else ""
 
 
 def find_python() -> str:
-    """The first Python >= 3.11 that can make a venv, else "uv", which brings one."""
+    """The path of the first Python >= 3.11 that can make a venv, else "uv", which brings one."""
     for name in (sys.executable, *NAMES):
-        found = shutil.which(name)
-        if found and makes_venvs(found):
-            return found
-    if shutil.which("uv"):
+        if python := venv_maker(name):
+            return python
+    if programs.find("uv", os.environ):
         return "uv"
     raise MissingPythonError("install Python 3.11 or newer (on Debian also python3-venv), or uv")

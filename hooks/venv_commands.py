@@ -1,13 +1,17 @@
 """Owns the commands that make a venv: beside ``hooks/engine``'s ``uv run`` the only ones that use a network.
 
-They get the environment without the client's secrets and without settings that would install elsewhere.
+They run as ``resume_hooks.system.programs`` has programs run, and read no configuration of the folder that they run in.
 """
 
 from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
+from resume_hooks.system import programs
 
 CHECK = "import orjson, pydantic, pyperclip, click, rich"
 LEND = """
@@ -17,7 +21,7 @@ theirs = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
 pathlib.Path(ours, "resume-hooks.pth").write_text("".join(f"{path}\\n" for path in theirs), encoding="utf-8")
 """
 LIMIT_SECONDS = 600
-REFUSED = ("ANTHROPIC", "CLAUDE", "PYTHON", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER", "PIP_REQUIRE")
+UV = ("uv", "--quiet", "--no-config")
 
 
 class BuildError(Exception):
@@ -26,13 +30,12 @@ class BuildError(Exception):
 
 def step(name: str, *command: str) -> None:
     """Run `command` to its end, its output to ours (the log)."""
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(REFUSED)}
     try:
-        subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, timeout=LIMIT_SECONDS, check=True)
-    except subprocess.CalledProcessError as error:
-        raise BuildError(f"{name} failed with exit status {error.returncode}") from error
+        done = programs.run(command, os.environ, stdin=subprocess.DEVNULL, timeout=LIMIT_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise BuildError(f"{name} failed: {type(error).__name__}") from error
+    if done.returncode:
+        raise BuildError(f"{name} failed with exit status {done.returncode}")
 
 
 def venv_python(venv: Path) -> Path:
@@ -43,7 +46,7 @@ def venv_python(venv: Path) -> Path:
 def fill(venv: Path, python: str, lock: Path) -> None:
     """Make `venv` with the lock's wheels."""
     if python == "uv":
-        step("uv venv", "uv", "venv", "--quiet", "--python", ">=3.11", str(venv))
+        step("uv venv", *UV, "venv", "--no-project", "--python", ">=3.11", str(venv))
     else:
         step("python -m venv", python, "-I", "-m", "venv", str(venv))
     add(venv, python, lock, CHECK)
@@ -54,7 +57,7 @@ def add(venv: Path, python: str, lock: Path, check: str) -> None:
     inside = str(venv_python(venv))
     locked = ("--require-hashes", "--no-deps", "--only-binary", ":all:", "-r", str(lock))
     if python == "uv":
-        step("uv pip install", "uv", "pip", "install", "--python", inside, *locked)
+        step("uv pip install", *UV, "pip", "install", "--python", inside, *locked)
     else:
         step("pip install", inside, "-I", "-m", "pip", "install", "--no-input", *locked)
     step("the import check", inside, "-I", "-c", check)
@@ -71,6 +74,7 @@ def is_damaged(venv: Path) -> bool:
     """Whether a venv can't load what was installed into it; takes as long as loading it."""
     command = [str(venv_python(venv)), "-I", "-c", CHECK]
     try:
-        return subprocess.run(command, capture_output=True, timeout=LIMIT_SECONDS, check=False).returncode != 0
+        null = subprocess.DEVNULL
+        return programs.run(command, os.environ, stdout=null, stderr=null, timeout=LIMIT_SECONDS).returncode != 0
     except (OSError, subprocess.TimeoutExpired):
         return True

@@ -1,4 +1,4 @@
-"""Whether a text kept an item: one rule a kind, the same for our digest and for a compaction summary."""
+"""Whether a text kept an item: one rule a kind, the same for our opening, for a plain text and for a summary."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from benchmarks.going_on.truth import Item
+from resume_hooks.reading.digest.opening import BULLET, INDENT
 
-SECTIONS = {"file": "files changed", "command": "commands that worked"}
-"""Where in a digest files and commands are looked for; the rest anywhere."""
+SECTIONS = {"file": ("files changed",), "command": ("commands to run again", "other commands that worked")}
+"""Sections of a digest in which files and commands are looked for, and in none of its others."""
+
+TALK = re.compile(r"(?:last request, |last answer, )?(?:USER|ASSISTANT|SUB-AGENT'S REPORT|CLIENT'S SUMMARY|CALL)\b")
+"""How the head of a message in an opening begins."""
 
 MOST = 0.6
 """The part of a sentence's telling words that one line must hold for the sentence to count as kept."""
@@ -23,35 +27,53 @@ _WORD = re.compile(r"[^\W\d_][\w./-]{2,}|[가-힣]{2,}")
 
 
 class Row(NamedTuple):
-    """A line of a text, and the section that it stands in; ``""`` where the text has none."""
+    """A line of a text, and the section that it stands in; ``""`` for a line of prose."""
 
     section: str
     text: str
 
 
-def rows_of(digest: str) -> list[Row]:
-    """The rows of a digest of ours, each with its section."""
-    section, rows = "digest", []
-    for line in digest.split("\n"):
-        if line.startswith("  - "):
-            rows.append(Row(section, line.removeprefix("  - ")))
+def rows_of(opening: str) -> list[Row]:
+    """The rows of an opening of ours: those of a section with its name, those of a message as prose."""
+    section, rows = "head", []
+    for line in opening.split("\n"):
+        if not line.startswith(INDENT):
+            section = "" if TALK.match(line) else line
+        elif section:
+            rows.append(Row(section, line.removeprefix(BULLET)))
         else:
-            section = line
+            rows.append(Row("", line.removeprefix(INDENT)))
     return rows
 
 
+def prose(text: str) -> list[Row]:
+    """The rows of a text that is no opening of ours."""
+    return [Row("", line) for line in text.split("\n")]
+
+
+def flat(text: str) -> str:
+    """A text without the difference that white space makes."""
+    return " ".join(text.split())
+
+
+def holds(item: Item, text: str, rows: Sequence[Row]) -> bool:
+    """Whether a ``flat`` text has an item word for word, of a command what ``core`` leaves, or one of its rows."""
+    wanted = core(item.text)[:WHOLE] if item.kind == "command" else flat(item.text)
+    return wanted in text or keeps(item, rows)
+
+
 def keeps(item: Item, rows: Sequence[Row]) -> bool:
-    """Whether one of the rows keeps an item: a file among those changed, a command among those that worked."""
-    named = SECTIONS.get(item.kind, "")
-    texts = [row.text for row in rows if not row.section or row.section.startswith(named)]
+    """Whether one of the rows keeps an item; a file and a command have to stand in their sections, or in prose."""
+    named = SECTIONS.get(item.kind, ("",))
+    looked_at = [row for row in rows if not row.section or row.section.startswith(named)]
     if item.kind == "file":
-        return any(_names(text, item.text, loose=not rows[0].section) for text in texts)
+        return any(_names(row, item.text) for row in looked_at)
     if item.kind == "command":
         wanted = core(item.text)[:WHOLE]
-        return any(wanted in core(text) for text in texts)
-    wanted = _flat(item.text)
+        return any(wanted in core(row.text) for row in looked_at)
+    wanted = flat(item.text).lower()
     telling = {word.lower() for word in _WORD.findall(item.text)}
-    return any(wanted in _flat(text) or _holds(text, telling) for text in texts)
+    return any(wanted in flat(row.text).lower() or _tells(row.text, telling) for row in looked_at)
 
 
 def core(command: str) -> str:
@@ -64,19 +86,16 @@ def core(command: str) -> str:
     return found
 
 
-def _flat(text: str) -> str:
-    return " ".join(text.split()).lower()
-
-
-def _holds(row: str, telling: set[str]) -> bool:
+def _tells(row: str, telling: set[str]) -> bool:
+    """Whether a row has most of the telling words of a sentence."""
     said = {word.lower() for word in _WORD.findall(row)}
     return len(telling) > 2 and len(telling & said) >= MOST * len(telling)
 
 
-def _names(row: str, path: str, *, loose: bool) -> bool:
-    """Whether a row names a file: one path is the end of the other. ``loose``: prose that holds the file's name."""
+def _names(row: Row, path: str) -> bool:
+    """Whether a row names a file: one path is the end of the other; prose has to hold the file's name."""
     path = path.strip("\"'")
-    if loose:
-        return re.search(rf"(?<![\w.-]){re.escape(path.rpartition('/')[2])}(?![\w-])", row) is not None
-    said = re.sub(r" \([^()]*\)\Z", "", row)
+    if not row.section:
+        return re.search(rf"(?<![\w.-]){re.escape(path.rpartition('/')[2])}(?![\w-])", row.text) is not None
+    said = re.sub(r" \([^()]*\)\Z", "", row.text)
     return f"/{path}".endswith(f"/{said}") or f"/{said}".endswith(f"/{path}")

@@ -1,7 +1,7 @@
-"""The table: items in context, one read away and out of reach, tokens, price, lies, calls before the first edit.
+"""The tables: of the labelled items those that each way on leaves in context, with the tokens of its first request.
 
-One rule for all: an item is in context where the text that would be sent holds it word for word, or one of its rows
-keeps it (``judge``); it is one read away where that text names the record that states it, or the full digest keeps it.
+One rule for all (``judge``): an item is in context where the text that would be sent holds it word for word, or one of
+its rows keeps it; it is one read away where that text names the record that states it, or the whole digest keeps it.
 """
 
 from __future__ import annotations
@@ -10,122 +10,130 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
-from benchmarks.going_on.judge import core, keeps
+from benchmarks.going_on.judge import flat, holds, keeps
 from benchmarks.going_on.truth import KINDS, Item, items, source_of
-from benchmarks.going_on.ways import COMPACT, Left, Went, flat, gone, laid, opening, whole
-from resume_hooks.parts.stats.cache import TranscriptCounts
-from resume_hooks.parts.stats.count import COMPACTION, START, count
-from resume_hooks.parts.stats.totals import Stretch, figures
+from benchmarks.going_on.ways import Left, compacted, laid, named_size, whole_session
+from resume_hooks.reading.digest.opening import DEFAULT_TOKENS
 
-BEGINS = {COMPACT: COMPACTION}
-"""How transcripts call the stretch that a way begins, where that is not its own name."""
-
-HEADS = ("way", "n", "tokens left", "first request", "seconds", *(f"{kind}s" for kind in KINDS))
+IN, NEAR, OUT = "in context", "one read away", "out of reach"
+HEADS = ("way", "request, tokens", *(f"{kind}s" for kind in KINDS), "all", "or one read away")
+USUAL = f"handoff, {named_size(DEFAULT_TOKENS)}"
 
 
 @dataclass
 class Sums:
-    """What a way came to over sessions; ``found`` counts items by kind: in context, one read away, out of reach."""
+    """What a way came to over sessions: the tokens of its requests, and where the items are, by kind."""
 
-    shares: list[float] = field(default_factory=list)
-    costs: list[float] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
+    requests: list[int] = field(default_factory=list)
     found: dict[str, Counter[str]] = field(default_factory=lambda: {kind: Counter() for kind in KINDS})
-    lies: list[tuple[int, int]] = field(default_factory=list)
 
-    def add(self, went: Went, rows: Iterable[Item], before: int) -> None:
-        """Count a session that had so many tokens ``before``."""
-        if went.left is None:
+    def add(self, left: Left | None, labelled: Iterable[Item]) -> None:
+        """Count a session; None is none."""
+        if left is None:
             return
-        self.seconds.append(went.seconds)
-        self.costs.append(went.cost)
-        self.shares.append(went.left.tokens / max(1, before))
-        self.lies += [went.left.lies] if went.left.lies else []
-        for item in rows:
-            self.found[item.kind][place(item, went.left)] += 1
+        self.requests.append(left.tokens)
+        for item in labelled:
+            self.found[item.kind][place(item, left)] += 1
 
 
 def place(item: Item, left: Left) -> str:
     """Where an item is after a way on."""
-    wanted = core(item.text)[:200] if item.kind == "command" else flat(item.text)
-    if wanted in left.text or (left.rows and keeps(item, left.rows)):
-        return "in"
-    return "near" if item.record in left.named or (left.more and keeps(item, left.more)) else "out"
+    if holds(item, left.text, left.rows):
+        return IN
+    return NEAR if item.record in left.named or keeps(item, left.more) else OUT
 
 
-def table(*halves: str) -> Iterator[str]:
-    """The lines of the table over labelled sessions."""
+def tables(*halves: str) -> Iterator[str]:
+    """The lines of the two tables over the labelled sessions of some halves: all items, and those summed up once."""
     found = [item for half in halves for item in items(half)]
-    by_session = {
-        source_of(item.session): [other for other in found if other.session == item.session] for item in found
-    }
-    yield f"{' '.join(halves)}: {len(by_session)} sessions, {len(found)} items: in context/one read away/out of reach"
-    yield from _table(by_session)
+    by_session: dict[str, list[Item]] = {}
+    for item in found:
+        by_session.setdefault(item.session, []).append(item)
+    sessions = {source_of(session): labelled for session, labelled in by_session.items()}
+    yield f"{', '.join(halves)}: {len(sessions)} sessions, {_counts(found)}"
+    yield from _table(_sums(sessions))
+    covered = [item for item in found if item.in_summary is not None]
+    if covered:
+        summed_up = {source: [item for item in labelled if item in covered] for source, labelled in sessions.items()}
+        summed_up = {source: labelled for source, labelled in summed_up.items() if labelled}
+        yield ""
+        yield f"{', '.join(halves)}, what a compaction summed up: {len(summed_up)} sessions, {_counts(covered)}"
+        yield from _table(_sums_at_compaction(summed_up))
+        yield as_readers_find(covered)
 
 
 def own(paths: Sequence[Path]) -> Iterator[str]:
-    """The same of sessions without labels."""
+    """The tokens of the ways on from sessions without labels."""
     yield f"{len(paths)} sessions of this home"
-    yield from _table(dict.fromkeys(paths, ()))
-
-
-def _table(sessions: Mapping[Path, Sequence[Item]]) -> Iterator[str]:
-    sums: dict[str, Sums] = {}
-    stretches = {stretch.kind: stretch for stretch in stretches_of(sessions)}
-    for source, rows in sessions.items():
-        with laid(source) as path:
-            before = 0
-            for went in gone(path, source):
-                before = before or (went.left.tokens if went.left else 0)
-                summed_up = [item for item in rows if item.in_summary is not None]
-                sums.setdefault(went.way, Sums()).add(went, summed_up if went.way == COMPACT else rows, before)
-                if went.way == "handoff" and summed_up:
-                    sums.setdefault("handoff, what a compaction summed up", Sums()).add(went, summed_up, before)
-    heads = [*HEADS, "not in the transcript", "calls before the first edit"]
-    yield from ("", f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}")
-    yield from (row(way, one, stretches.get(BEGINS.get(way, way))) for way, one in sums.items())
-    yield from ("", f"calls before the first edit after a start: {_calls(stretches.get(START))}")
-    read = [item for rows in sessions.values() for item in rows if item.in_summary is not None]
-    told = (f"{kind}s {sum(item.in_summary is True for item in rows)} of {len(rows)}" for kind, rows in _by_kind(read))
-    yield from ("", f"recorded compactions, as a reader finds them: {', '.join(told)}") if read else ()
-
-
-def _by_kind(found: Sequence[Item]) -> Iterator[tuple[str, list[Item]]]:
-    return ((kind, [item for item in found if item.kind == kind]) for kind in KINDS)
-
-
-def row(way: str, sums: Sums, stretch: Stretch | None) -> str:
-    """A row: medians, and counts of items; empty where nobody ran the way, or labelled any."""
-    if not sums.shares:
-        return f"| {way} | 0 |{' |' * len(HEADS)}"
-    cells = [way, str(len(sums.shares)), f"{100 * statistics.median(sums.shares):.0f} %"]
-    cells += [f"{statistics.median(sums.costs):,.0f}", f"{statistics.median(sums.seconds):.2f}"]
-    for kind in KINDS:
-        counts = sums.found[kind]
-        cells.append("/".join(str(counts[where]) for where in ("in", "near", "out")) if counts else "")
-    cells.append("{} of {}".format(*map(sum, zip(*sums.lies, strict=True))) if sums.lies else "")
-    cells.append(_calls(stretch))
-    return f"| {' | '.join(cells)} |"
-
-
-def _calls(stretch: Stretch | None) -> str:
-    return f"{stretch.median} (75 %: {stretch.p75}) of {stretch.edited}" if stretch else ""
-
-
-def stretches_of(paths: Iterable[Path]) -> list[Stretch]:
-    """The calls before the first edit in these sessions, by what went before."""
-    counts = [
-        TranscriptCounts(path.stem, "", path.parent.name, 0, there=True, counts=count(str(path)), program="")
-        for path in paths
-    ]
-    return figures(counts, "").stretches
+    yield from _table(_sums(dict.fromkeys(paths, ())))
 
 
 def missed(*halves: str) -> Iterator[str]:
-    """The items that neither the opening nor the full digest keeps."""
+    """The items that a handoff of the usual size does not hold."""
     for item in (item for half in halves for item in items(half)):
-        source = source_of(item.session)
-        if not keeps(item, opening(source)) and not keeps(item, whole(source)):
-            yield f"  missed {item.kind:10} {source.stem[:8]}:{item.record} {flat(item.text)[:150]}"
+        if place(item, _usual(source_of(item.session))) != IN:
+            yield f"  missed {item.kind:10} {item.session[-36:][:8]}:{item.record} {flat(item.text)[:150]}"
+
+
+def row(way: str, sums: Sums) -> str:
+    """A row: the median of the tokens, and per cent of the items; empty where nobody ran the way, or labelled any."""
+    if not sums.requests:
+        return f"| {way} |{' |' * (len(HEADS) - 1)}"
+    counts = [sums.found[kind] for kind in KINDS]
+    whole = sum(counts, Counter[str]())
+    cells = [way, f"{statistics.median(sums.requests):,.0f}"]
+    cells += [_percent(each[IN], each.total()) for each in (*counts, whole)]
+    cells.append(_percent(whole[IN] + whole[NEAR], whole.total()))
+    return f"| {' | '.join(cells)} |"
+
+
+def as_readers_find(covered: Sequence[Item]) -> str:
+    """The row of what readers found of the items in the client's summary."""
+    kept = Counter(item.kind for item in covered if item.in_summary)
+    whole = Counter(item.kind for item in covered)
+    cells = ["the same, as readers find it", ""]
+    cells += [_percent(kept[kind], whole[kind]) for kind in KINDS]
+    return f"| {' | '.join([*cells, _percent(kept.total(), whole.total())])} | |"
+
+
+@cache
+def _usual(source: Path) -> Left:
+    with laid(source) as path:
+        return next(went.left for went in whole_session(path) if went.way == USUAL and went.left is not None)
+
+
+def _sums(sessions: Mapping[Path, Sequence[Item]]) -> dict[str, Sums]:
+    sums: dict[str, Sums] = {}
+    for source, labelled in sessions.items():
+        with laid(source) as path:
+            for way, left in whole_session(path):
+                sums.setdefault(way, Sums()).add(left, labelled)
+    return sums
+
+
+def _sums_at_compaction(sessions: Mapping[Path, Sequence[Item]]) -> dict[str, Sums]:
+    sums: dict[str, Sums] = {}
+    for source, labelled in sessions.items():
+        with laid(source) as path:
+            for way, left in compacted(path):
+                sums.setdefault(way, Sums()).add(left, labelled)
+    return sums
+
+
+def _table(sums: Mapping[str, Sums]) -> Iterator[str]:
+    yield ""
+    yield f"| {' | '.join(HEADS)} |"
+    yield f"|{'---|' * len(HEADS)}"
+    yield from (row(way, one) for way, one in sums.items())
+
+
+def _counts(found: Sequence[Item]) -> str:
+    by_kind = Counter(item.kind for item in found)
+    return f"{len(found)} items: " + ", ".join(f"{by_kind[kind]} {kind}s" for kind in KINDS)
+
+
+def _percent(count: int, whole: int) -> str:
+    return f"{100 * count / whole:.0f}" if whole else ""

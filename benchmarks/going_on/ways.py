@@ -7,98 +7,84 @@ import re
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.going_on.judge import Row, rows_of
-from benchmarks.summaries import session_at
-from resume_hooks import fork_session, rollover, trim
-from resume_hooks.derive.compare import COMPACTION_ANSWER, KEPT_BY_COMPACTION, OUTPUT, SUMMARY, SUMMARY_READS, WRITE
+from benchmarks.going_on.judge import Row, flat, prose, rows_of
+from resume_hooks import fork_session, trim
+from resume_hooks.derive import agents
+from resume_hooks.derive.child.write import carry_out
+from resume_hooks.derive.compare import KEPT_BY_COMPACTION
+from resume_hooks.derive.fresh_child import Contents, opening_of
 from resume_hooks.derive.trim.options import TypedOptions, options_of
 from resume_hooks.errors import ResumeHooksError
+from resume_hooks.hooks.after_compaction import given_back
 from resume_hooks.paths import Where, is_session_id
-from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest
-from resume_hooks.reading.summary_check import checked, texts_in
+from resume_hooks.reading.digest.opening import DEFAULT_TOKENS, characters, full
 from resume_hooks.sessions.locate import session_file
+from resume_hooks.sessions.opening_layout import NEXT_STEP
 from resume_hooks.transcripts import api_usage, records, tokens
-from resume_hooks.transcripts.api_usage import FIVE_MINUTES
+from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
 from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.transcript import scan
 from tests.builders import SESSION, ConfigHome
 
+SIZES = (900, 2_000, 4_000, 8_000, 12_000, 16_000, 24_000)
+"""Tokens of an opening, as our handoff counts them."""
+
+COMPACTIONS = (12_000, 24_000)
+"""The same of what takes the place of a client's summary."""
+
+STEP = "go on"
 MODEL = ("rollover", "peer: aichat rollover")
 """Ways whose text a model writes: read from ``BENCH_SUMMARIES``."""
 
-COMPACT = "compaction, recorded"
 PEER_ANSWER = b"n\n"
 PEER_REFERENCE = re.compile(r"\bline (\d+) of \S+\.jsonl\b")
 """What stands in the peer's copy for what it cut; lines count from 1."""
+
 LIMIT = 120
 """Seconds that one way may take on one session."""
 
-RATE = WRITE[FIVE_MINUTES]
 Make = Callable[[Path], Path | None]
 
 
 class Left(NamedTuple):
-    """What is there after a way on: tokens of the first request, its text, the records it names, more rows.
+    """What is there after a way on: tokens of the first request, its text without the difference of white space.
 
-    ``rows`` are looked at line by line, ``more`` are one read away; ``lies`` are sentences of a model that no record
-    shows, and how many were looked up, None where no model wrote any.
+    ``rows`` are its lines, which are looked at one by one. One read away are the records that it names, and ``more``.
     """
 
     tokens: int
     text: str = ""
-    named: frozenset[int] = frozenset()
     rows: Sequence[Row] = ()
+    named: frozenset[int] = frozenset()
     more: Sequence[Row] = ()
-    lies: tuple[int, int] | None = None
 
 
 class Went(NamedTuple):
-    """A way that was gone: what it left, None where nobody ran it; seconds, and input tokens of its first request."""
+    """A way that was gone, and what it left: None where nobody ran it."""
 
     way: str
     left: Left | None
-    seconds: float = 0
-    cost: float = 0
 
 
-@cache
-def digest(source: Path) -> Digest:
-    """The digest of a session, in an empty config home."""
-    with tempfile.TemporaryDirectory() as home:
-        environ = {"HOME": home, "CLAUDE_CONFIG_DIR": home, "PATH": os.environ["PATH"]}
-        return digest_of(session_file(str(source)), Where(environ))
+def named_size(size: int) -> str:
+    """A number of tokens as it is read."""
+    return str(size) if size % 1_000 else f"{size // 1_000}k"
 
 
-def whole(source: Path) -> Sequence[Row]:
-    """The full digest."""
-    return rows_of(as_text.full(digest(source)))
+def plain(base: int, text: str) -> Left:
+    """What a new session has that was opened with a text, behind what every session begins with, ``base`` tokens."""
+    return Left(base + round(len(text) / tokens.CHARACTERS_PER_TOKEN), flat(text), prose(text))
 
 
-def opening(source: Path) -> Sequence[Row]:
-    """The tier that a child opens with."""
-    return rows_of(as_text.opening(digest(source), source.stem, 3))
-
-
-def lines(text: str) -> Sequence[Row]:
-    """A text that is no digest."""
-    return [Row("", row) for row in text.split("\n")]
-
-
-def flat(text: str) -> str:
-    """Text without the difference that white space makes."""
-    return " ".join(text.split())
-
-
-def left_of(path: Path, before: Left | None, parent: Path) -> Left:
+def sent(path: Path, before: Left | None, parent: Path) -> Left:
     """What a file sends: its live chain. Tokens are the parent's less the characters that are gone."""
     transcript = scan(str(path))
     raw = path.read_bytes().split(b"\n")
@@ -111,7 +97,7 @@ def left_of(path: Path, before: Left | None, parent: Path) -> Left:
         old = scan(str(parent)).chain
         gone = sum(node.characters for node in old) - sum(node.characters for node in transcript.chain)
         count = max(0, before.tokens - round(gone / tokens.characters_per_token(old)))
-    return Left(count, text, named)
+    return Left(count, text, named=named)
 
 
 def referring(left: Left) -> Left:
@@ -119,85 +105,98 @@ def referring(left: Left) -> Left:
     return left._replace(named=left.named | {int(line) - 1 for line in PEER_REFERENCE.findall(left.text)})
 
 
-def fresh(path: Path, base: int, tier: Sequence[Row], more: Sequence[Row]) -> Left:
-    """What a fresh child sends: what every session begins with, and its opening.
-
-    ``tier`` are the lines that it opens with, which are looked at one by one; ``more`` are one read away.
-    """
-    said = round(sum(node.characters for node in scan(str(path)).chain) / tokens.CHARACTERS_PER_TOKEN)
-    return left_of(path, None, path)._replace(tokens=base + said, rows=tier, more=more)
-
-
-def gone(path: Path, source: Path) -> Iterator[Went]:
-    """Each way on from the copy ``path`` of a session ``source``."""
-    here = left_of(path, None, path)
-    yield Went("go on", here, 0, here.tokens * RATE)
-    for way, make, look in ways(path, source, here):
-        begun = time.perf_counter()
+def whole_session(path: Path) -> Iterator[Went]:
+    """Each way on from the copy ``path`` of a session; empty where it takes a model's text, and there is none."""
+    here = sent(path, None, path)
+    base = _base(path)
+    records_of_it = _parsed(path)
+    yield Went("go on", here)
+    digest = digest_of(session_file(str(path)), Where())
+    for size in SIZES:
+        name = named_size(size)
+        yield Went(f"handoff, {name}", handed_off(path, base, Contents(digest, tokens=size)))
+        yield Went(f"the last {name} of what was said", plain(base, last_words(records_of_it, size)))
+        yield Went(f"all prompts, then the newest words, {name}", plain(base, prompts_first(records_of_it, size)))
+    for way, make in cuts():
         child = make(path)
-        spent = time.perf_counter() - begun
-        left = look(child) if child is not None else here  # a trim that would not pay makes nothing
-        yield Went(way, left, spent, left.tokens * RATE)
+        left = here if child is None else referring(sent(child, here, path))  # nothing is made where it would not pay
+        yield Went(way, left)
         if child is not None:
             child.unlink()
-    base = api_usage.base_of(HeadTail(str(path)), Where()).tokens
-    for way, text in naive(path):
-        size = base + round(len(text) / tokens.CHARACTERS_PER_TOKEN)
-        yield Went(way, Left(size, flat(text), rows=lines(text)), 0, size * RATE)
     for way in MODEL:
-        yield by_model(way, source, base, here.tokens)
-    one = session_at(source)
-    if one.summary:
-        found = checked("\n".join(one.summary), one.said)
-        left = Left(base + KEPT_BY_COMPACTION, rows=lines(summary(source)), lies=(found.marked, found.sentences))
-        yield Went(COMPACT, left, 0, (left.tokens + here.tokens) * RATE + COMPACTION_ANSWER * OUTPUT)
+        yield by_model(way, path, base, digest)
 
 
-def ways(path: Path, source: Path, here: Left) -> Iterator[tuple[str, Make, Callable[[Path], Left]]]:
-    """The ways that make a child without a model: name, how, and what is left in it."""
-    base = api_usage.base_of(HeadTail(str(path)), Where()).tokens
+def compacted(path: Path) -> Iterator[Went]:
+    """What is left of a session at its last compaction, by the summary of the client's, and in place of that."""
+    raw = path.read_bytes().split(b"\n")
+    at = max((number for number, line in enumerate(raw) if b'"isCompactSummary":true' in line), default=None)
+    told = records.parse(raw[at]) if at is not None else None
+    if at is None or told is None:
+        return
+    base = _base(path)
+    summary = records.text(told)
+    yield Went("the client's summary", plain(base, summary)._replace(tokens=base + KEPT_BY_COMPACTION))
+    path.write_bytes(b"\n".join(raw[:at]) + b"\n")
+    records_of_it = _parsed(path)
+    digest = digest_of(session_file(str(path)), Where())
+    for size in COMPACTIONS:
+        name = named_size(size)
+        facts = given_back(path.stem, str(path), characters(size), LIMIT)
+        yield Went(f"`config compaction {name}`", plain(base, facts)._replace(rows=rows_of(facts)))
+        yield Went(f"handoff, {name}", handed_off(path, base, Contents(digest, tokens=size)))
+        yield Went(f"the last {name} of what was said", plain(base, last_words(records_of_it, size)))
 
-    def cut(child: Path) -> Left:
-        return left_of(child, here, path)
 
-    yield "trim", trimmed(), cut
-    yield "trim, all it can", trimmed(threshold=["100"], keep_recent=0, assistant=1_000), cut
+def cuts() -> Iterator[tuple[str, Make]]:
+    """The ways that make a copy without a model, a shorter one or a whole one: name, and how."""
+    yield "trim", trimmed()
+    yield "trim, all it can", trimmed(threshold=["100"], keep_recent=0, assistant=1_000)
     if os.environ.get("BENCH_PEER"):
-        yield "peer: aichat trim", theirs, lambda child: referring(cut(child))
-    yield "fork", forked, cut
-    yield "rollover --quick", rolled(""), lambda child: fresh(child, base, (), ())
-    yield "handoff", rolled("go on"), lambda child: fresh(child, base, opening(source), whole(source))
+        yield "peer: aichat trim", theirs
+    yield "fork", forked
 
 
-def naive(path: Path) -> Iterator[tuple[str, str]]:
-    """What anybody could paste, in the room of a digest's opening: its name, and the text."""
-    parsed = [record for line in path.read_bytes().split(b"\n") if (record := records.parse(line)) is not None]
-    prompts = [records.prompt_text(record) for record in parsed if records.is_prompt(record)]
+def handed_off(path: Path, base: int, contents: Contents) -> Left:
+    """What a child of the copy ``path`` has, by what is in its file: its digest is looked for items, no more.
+
+    These are the steps of ``handoff --size``, which takes whole thousands alone. Of the request count lineage, next
+    step and card, too.
+    """
+    decided = agents.fresh(session_file(str(path)), Where(), kind="handoff", next_step=STEP, contents=contents)
+    child = Path(carry_out(decided, Where(), dry_run=False).file)
+    said = round(sum(node.characters for node in scan(str(child)).chain) / tokens.CHARACTERS_PER_TOKEN)
+    before, head, opening = str(opening_of(str(child))).partition(DIGEST_HEAD)
+    child.unlink()
+    text = head + opening.rpartition(f"\n\n{NEXT_STEP}\n")[0]
+    # A model's summary stands between the lineage and the digest.
+    rows = [*(prose(before) if contents.summary else ()), *rows_of(text)]
+    found = flat(f"{contents.summary}\n{text}")
+    return Left(base + said, found, rows, more=rows_of(full(contents.digest or Digest())))
+
+
+def last_words(parsed: Sequence[Record], size: int) -> str:
+    """The end of what was said, in a number of tokens."""
     said = [records.text(one) for one in parsed if records.kind(one) == records.ASSISTANT or records.is_prompt(one)]
-    yield "last 900 tokens of what was said", "\n".join(filter(None, said))[-as_text.OPENING :]
-    yield "first prompt and last three", "\n".join([*prompts[:1], *prompts[1:][-3:]])
+    return "\n".join(filter(None, said))[-characters(size) :]
 
 
-def by_model(way: str, source: Path, base: int, now: int) -> Went:
-    """A way that a model's text is needed for: with our digest, where it is ours."""
-    file = Path(os.environ.get("BENCH_SUMMARIES", os.devnull), way, f"{source.stem}.md")
+def prompts_first(parsed: Sequence[Record], size: int) -> str:
+    """The prompts from the first on, in half of a number of tokens, and the end of what was said in the rest."""
+    prompts = "\n".join(records.prompt_text(record) for record in parsed if records.is_prompt(record))
+    asked = prompts[: characters(size) // 2]
+    return f"{asked}\n{last_words(parsed, size)[-(characters(size) - len(asked)) :]}"
+
+
+def by_model(way: str, path: Path, base: int, digest: Digest) -> Went:
+    """A way that a model's text is needed for: with our opening of the usual size behind it, where it is ours."""
+    file = Path(os.environ.get("BENCH_SUMMARIES", os.devnull), way, f"{path.stem}.md")
     if not file.is_file():
         return Went(way, None)
-    text = file.read_text(encoding="utf-8")
-    found = checked(text, texts_in(str(source), source.stem))
-    tier, more = (opening(source), whole(source)) if way == MODEL[0] else ((), ())
-    size = base + round((len(text) + sum(len(row.text) for row in tier)) / tokens.CHARACTERS_PER_TOKEN)
-    left = Left(size, flat(text), rows=[*lines(text), *tier], more=more, lies=(found.marked, found.sentences))
-    return Went(way, left, 0, size * RATE + min(now, SUMMARY_READS) + SUMMARY * OUTPUT)
-
-
-def summary(source: Path) -> str:
-    """What the client's last compaction summary says, ``""`` where there is none."""
-    for line in reversed(source.read_bytes().split(b"\n")):
-        record = records.parse(line) if b'"isCompactSummary":true' in line else None
-        if record is not None:
-            return records.text(record)
-    return ""
+    text = "\n".join(row for row in file.read_text(encoding="utf-8").split("\n") if row.strip())
+    if way != MODEL[0]:
+        return Went(way, plain(base, text))
+    return Went(way, handed_off(path, base, Contents(digest, summary=text, tokens=DEFAULT_TOKENS)))
 
 
 def trimmed(**how: object) -> Make:
@@ -216,11 +215,6 @@ def forked(path: Path) -> Path | None:
         return Path(fork_session(path).file)
     except ResumeHooksError:
         return None
-
-
-def rolled(next_step: str) -> Make:
-    """A fresh child."""
-    return lambda path: Path(rollover(path, next_step=next_step).file)
 
 
 def theirs(path: Path) -> Path | None:
@@ -249,3 +243,11 @@ def laid(source: Path) -> Iterator[Path]:
         finally:
             for name, value in before.items():
                 os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+def _base(path: Path) -> int:
+    return api_usage.base_of(HeadTail(str(path)), Where()).tokens
+
+
+def _parsed(path: Path) -> list[Record]:
+    return [record for line in path.read_bytes().split(b"\n") if (record := records.parse(line)) is not None]

@@ -53,6 +53,11 @@ class PluginCopy:
     env: dict[str, str]
 
     @property
+    def home(self) -> Path:
+        """Where the user stands: the home folder, which is no project whose programs count for nothing."""
+        return Path(self.env["HOME"])
+
+    @property
     def reached(self) -> bytes:
         """What the stand-in engine wrote down: its name, its Python, the bytes that it read."""
         log = Path(self.env["REACHED"])
@@ -76,14 +81,15 @@ class PluginCopy:
         command = hooks[event][0]["hooks"][number]["command"]
         return subprocess.run(
             [*(shell or ("/bin/sh",)), "-c", command],
-            input=stdin, env=self.env | env, capture_output=True, timeout=60, check=False,
+            input=stdin, env=self.env | env, cwd=self.home, capture_output=True, timeout=60, check=False,
         )  # fmt: skip
 
     def engine(self, *arguments: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
         """Run hooks/engine with a pipe for stdout, as the model's shell does."""
         return subprocess.run(
             [str(self.root / "hooks" / "engine"), *arguments],
-            input=stdin, env=self.env | env, capture_output=True, timeout=300, check=False, encoding="utf-8",
+            input=stdin, env=self.env | env, cwd=self.home, capture_output=True, timeout=300, check=False,
+            encoding="utf-8",
         )  # fmt: skip
 
 
@@ -97,8 +103,9 @@ def make_plugin(folder: Path) -> PluginCopy:
     for package in (engine, engine / "hooks", engine / "storage", engine / "system"):
         package.mkdir(parents=True)
         (package / "__init__.py").write_text("")
-    needed = "system/bug_log system/invocation system/text errors paths part_table seam storage/state_file"
-    for name in needed.split():  # what the installer itself needs, and its parts
+    needed = ["errors", "paths", "part_table", "seam", "storage/state_file"]  # of the installer and its parts
+    needed += [f"system/{name}" for name in ("bug_log", "invocation", "programs", "text")]
+    for name in needed:
         shutil.copy(REPO / "src" / "resume_hooks" / f"{name}.py", engine / f"{name}.py")
     for path in _answering("whether the driver is needed", engine):
         shutil.copy(REPO / path.relative_to(root), path)

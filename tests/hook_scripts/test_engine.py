@@ -132,7 +132,11 @@ def test_the_user_may_write(plugin: PluginCopy) -> None:
     assert plugin.engine("handoff").stdout == "engine handoff\n"
     ours, theirs = pty.openpty()
     subprocess.run(
-        [plugin.root / "hooks" / "engine", "handoff"], env=plugin.env | {"CLAUDECODE": "1"}, stdout=theirs, check=True
+        [plugin.root / "hooks" / "engine", "handoff"],
+        env=plugin.env | {"CLAUDECODE": "1"},
+        cwd=plugin.home,
+        stdout=theirs,
+        check=True,
     )
     assert os.read(ours, 100) == b"engine handoff\r\n"
     os.close(ours)
@@ -174,6 +178,29 @@ def test_the_first_trigger_begins_the_installation(plugin: PluginCopy, installed
     done = plugin.hook("UserPromptSubmit", EVENT, RESUME_HOOKS_PYTHON="")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"reply of fallback\n", b"")
     assert wait_until(lambda: installed.exists() and installed.read_text() == str(plugin.data))
+
+
+@pytest.mark.parametrize("signal", ["INT", "TERM", "KILL"])
+def test_an_engine_that_is_ended_is_not_broken(plugin: PluginCopy, installed: Path, signal: str) -> None:
+    """The client ends a hook that takes long, or the user does: nothing is installed, nobody answers instead."""
+    fake(plugin.root / ".venv" / "bin" / "python", "")
+    (plugin.root / ".venv" / "bin" / "python").write_text(f"#!/bin/sh\n[ $# = 3 ] || kill -{signal} $$\n")
+    done = plugin.hook("UserPromptSubmit", EVENT, RESUME_HOOKS_PYTHON="")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert plugin.reached == b""
+    assert not wait_until(installed.exists, 1)
+
+
+@pytest.mark.parametrize(("status", "begins"), [(0, False), (1, True)])
+def test_only_an_engine_that_does_not_start_is_installed(
+    plugin: PluginCopy, installed: Path, status: int, begins: bool
+) -> None:
+    """Where the Python of a checkout runs, and our code ends with an error, packages are no remedy."""
+    python = plugin.root / ".venv" / "bin" / "python"
+    fake(python, "")
+    python.write_text(f"#!/bin/sh\n[ $# = 2 ] && exit 1\nexit {status}\n")
+    assert plugin.hook("UserPromptSubmit", EVENT, RESUME_HOOKS_PYTHON="").stdout == b"reply of fallback\n"
+    assert wait_until(installed.exists, 10 if begins else 1) == begins
 
 
 @pytest.mark.usefixtures("installed")

@@ -19,8 +19,10 @@ from tests.needs import REPO, need, one_in, python39
 
 # Takes the place of the steps that use a network; what the installer does around them is the real thing.
 STEPS = """
-import os, time
+import json, os, time
 from pathlib import Path
+ORDERS = Path(__file__).with_name("orders.json")  # what the launcher starts gets no variable that it need not have
+if ORDERS.exists(): os.environ.update(json.loads(ORDERS.read_text()))
 class BuildError(Exception): pass
 def venv_python(venv): return venv / "bin" / "python"
 def fill(venv, python, lock):
@@ -47,7 +49,13 @@ def quick(plugin: PluginCopy) -> PluginCopy:
     """A plugin whose installer makes an empty venv, and counts its attempts in a file."""
     (plugin.root / "hooks" / "venv_commands.py").write_text(STEPS)
     plugin.env.update(COUNT=str(plugin.data / "count"), RESUME_HOOKS_PYTHON="")
+    order(plugin)
     return plugin
+
+
+def order(plugin: PluginCopy, **orders: str) -> None:
+    """Tell the stand-in of the installer what to do, also where a launcher starts it."""
+    (plugin.root / "hooks" / "orders.json").write_text(json.dumps({"COUNT": plugin.env["COUNT"], **orders}))
 
 
 def start(plugin: PluginCopy, *options: str, python: str = sys.executable, **env: str) -> subprocess.Popen[bytes]:
@@ -188,7 +196,9 @@ def test_without_a_new_python_and_uv_it_says_what_to_install(quick: PluginCopy, 
 
 def test_the_launcher_installs_on_request(quick: PluginCopy) -> None:
     """`engine --install` runs in the foreground and says how it went."""
-    assert quick.engine("--install", FAIL="no network").stderr == "resume-hooks: no network\n"
+    order(quick, FAIL="no network")
+    assert quick.engine("--install").stderr == "resume-hooks: no network\n"
+    order(quick)
     done = quick.engine("--install")
     assert (done.returncode, done.stderr) == (0, "resume-hooks: the engine is ready\n")
     assert "nothing to do" in quick.engine("--install").stderr
@@ -199,13 +209,15 @@ def test_on_request_a_venv_that_does_not_work_is_built_anew(quick: PluginCopy) -
     assert install(quick) == 0
     assert install(quick, DAMAGED="1") == 0
     assert attempts(quick) == 1
-    assert quick.engine("--install", DAMAGED="1").stderr == "resume-hooks: the engine is ready\n"
+    order(quick, DAMAGED="1")
+    assert quick.engine("--install").stderr == "resume-hooks: the engine is ready\n"
     assert attempts(quick) == 2
 
 
 def test_the_detached_install_has_its_own_session_and_log(quick: PluginCopy) -> None:
     """Started by the hook it belongs to no group that the client could end."""
-    quick.hook("SessionStart", STARTUP, SECONDS="2")
+    order(quick, SECONDS="2")
+    quick.hook("SessionStart", STARTUP)
     assert wait_for(quick.data / "count")
     pid = state(quick)["pid"]
     assert (os.getsid(pid), os.getpgid(pid)) == (pid, pid)

@@ -71,6 +71,23 @@ def test_a_folder_is_noted_once_and_looked_at_once(plugin: PluginCopy, repositor
     assert note.stat().st_mtime_ns == before
 
 
+@pytest.mark.parametrize("name", ["config", "logs/HEAD"])
+def test_files_without_end_hold_no_start_up(plugin: PluginCopy, repository: Path, name: str) -> None:
+    """A configuration of 30 MB and a line of 100 MB are read as far as Python would read them."""
+    stamp(plugin, f"due-{PROJECT}.json")
+    file = repository / ".git" / name
+    if name == "config":
+        file.write_bytes(b"# comment\n" * 3_000_000)
+    else:
+        file.write_bytes(b"x" * 100_000_000)
+    started(plugin, repository)
+    (note,) = pending(plugin).glob("folder-*")
+    pending(plugin).chmod(0o700)
+    pending(plugin).parent.chmod(0o700)
+    assert list(started_folders(Where(plugin.env))) == [as_started(str(repository))]
+    assert note.stat().st_size < 16_384
+
+
 def test_a_folder_with_sessions_or_without_our_state(plugin: PluginCopy, repository: Path) -> None:
     """Nobody is asked, nothing is written."""
     assert "new-folder" not in started(plugin, repository)

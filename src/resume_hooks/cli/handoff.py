@@ -11,7 +11,6 @@ import re
 import shlex
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -39,6 +38,7 @@ from resume_hooks.reading.digest.entries import Digest, knowledge
 from resume_hooks.reading.digest.opening import full
 from resume_hooks.sessions.opening_layout import next_step_of, opening_text
 from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.system import programs
 
 Made = tuple[Receipt, FilesBeside]  # a child's receipt, and the files beside it
 
@@ -207,7 +207,8 @@ def _run(path: str) -> None:
     # Ctrl+C is the editor's business, as git has it; what it starts gets the usual answer to it again.
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
-        status = subprocess.run([*words, path], check=False).returncode
+        # The user's own program, at work for the user: where they stand, with all that they set.
+        status = programs.run([*words, path], os.environ, folder=os.getcwd(), environ=os.environ).returncode
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise ResumeHooksError(
@@ -227,7 +228,7 @@ def _editor() -> list[str]:
             raise ResumeHooksError(f"{name} can't be understood: {error}; no session was made", _REMEDY) from error
         if words:
             return words
-    found = next(filter(None, map(shutil.which, USUAL)), None)
+    found = next(filter(None, (programs.find(name, os.environ) for name in USUAL)), None)
     if found is None:
         usual = " nor ".join(USUAL)
         raise ResumeHooksError(

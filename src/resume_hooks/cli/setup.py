@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 
@@ -21,7 +20,7 @@ from resume_hooks.maintenance.uninstall import REMOVE_MARKETPLACE, left_behind, 
 from resume_hooks.paths import Where
 from resume_hooks.sessions import held_links
 from resume_hooks.storage import stored_settings
-from resume_hooks.system import claude_cli
+from resume_hooks.system import claude_cli, programs
 from resume_hooks.system.plugin_files import MARKETPLACE, NAME, assemble, is_packaged, plugin_folder
 from resume_hooks.system.text import counted
 
@@ -120,21 +119,27 @@ def _lend(folder: str, where: Where) -> None:
         installer = os.path.join(folder, "hooks", "install.py")
         data = os.path.join(where.config, "plugins", "data", f"{NAME}-{MARKETPLACE}")
         words = [sys.executable, "-I", installer, "--now", "--tool", data]
-        subprocess.run(words, capture_output=True, timeout=LIMIT, check=False)
+        pipe = subprocess.PIPE
+        programs.run(words, where.environ, timeout=LIMIT, stdout=pipe, stderr=pipe)
 
 
 def run_all(commands: list[list[str]]) -> bool:
     """Run commands of the client in order; false where it is not on PATH, ResumeHooksError where one fails."""
-    client = shutil.which("claude")
+    where = Where()
+    client = claude_cli.executable(where)
     if client is None:
         return False
+    pipe = subprocess.PIPE
     for words in commands:
         try:
-            done = subprocess.run([client, *words[1:]], capture_output=True, text=True, timeout=LIMIT, check=False)
+            # The client needs whatever its provider does. It keeps the plugin among the user's settings, from anywhere.
+            done = programs.run(
+                [client, *words[1:]], where.environ, environ=where.environ, timeout=LIMIT, stdout=pipe, stderr=pipe
+            )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise ResumeHooksError(f"{shlex.join(words)} did not run: {error}", "Run it by hand.") from error
         if done.returncode:
-            said = (done.stderr or done.stdout).strip()[-400:]
+            said = (done.stderr or done.stdout).decode("utf-8", "replace").strip()[-400:]
             raise ResumeHooksError(f"{shlex.join(words)} failed: {said}", "Run it by hand.")
     return True
 

@@ -14,6 +14,7 @@ from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agent_named, name_at
+from resume_hooks.system import programs
 from resume_hooks.system.invocation import quoted
 
 CONFIG = "CLAUDE_CONFIG_DIR"
@@ -79,10 +80,9 @@ def start(begun: Start) -> NoReturn:
         raise ResumeHooksError(f"{program} is not installed, or not on PATH", f"Where it is: {begun.command}")
     sys.stdout.flush()
     try:
-        os.chdir(begun.folder or os.curdir)
         if hasattr(signal, "SIGPIPE"):
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, which whatever is executed would inherit
-        os.execve(path, [path, *words], environment(begun, Where()))
+        programs.become(path, words, begun.folder or os.getcwd(), environment(begun, Where()))
     except OSError as error:
         raise ResumeHooksError(
             f"{program} can't be started in {begun.folder}: {error.strerror}", f"By hand: {begun.command}"

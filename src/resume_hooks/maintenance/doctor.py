@@ -25,9 +25,8 @@ from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.archived.manifest import all_archived as kept_sessions
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.system import bug_log, claude_cli, clipboard
+from resume_hooks.system import bug_log, claude_cli, clipboard, programs
 from resume_hooks.system.plugin_files import MARKETPLACE, NAME, plugin_folder
-from resume_hooks.system.subprocesses import which
 from resume_hooks.system.text import counted
 from resume_hooks.transcripts.lines import GIANT, GIANT_LINE, longest_line
 from resume_hooks.transcripts.transcript import is_live_part_within
@@ -102,7 +101,7 @@ def problem(detail: str, remedy: str, code: str = "problem") -> Finding:
 
 
 def _client(_: str) -> Finding:
-    if which("claude", os.environ) is None:
+    if programs.find("claude", os.environ) is None:
         return problem("claude is not on PATH", "Install Claude Code, or add it to PATH.", "missing")
     version = claude_cli.version()
     if version is None:

@@ -16,6 +16,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from resume_hooks.system import programs
+
 _ENDING = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
 
 
@@ -64,10 +66,11 @@ def run(command: Sequence[str], text: bytes, *, environ: Mapping[str, str], fold
     pipe = subprocess.PIPE
     # An exception out of a handler could come between a program's start and whoever has to end it.
     with ending_signals() as interrupted:
-        process = subprocess.Popen(  # noqa: S603 - words of our own, never a shell's line
+        process = programs.start(
             command,
-            env=environ,
-            cwd=folder,
+            environ,
+            folder=folder,
+            environ=environ,
             stdin=pipe,
             stdout=pipe,
             stderr=pipe,

@@ -10,8 +10,9 @@ import time
 from collections.abc import Iterator
 
 from resume_hooks.paths import Where, read_object
+from resume_hooks.system import programs
 from resume_hooks.system.claude_settings import settings_files
-from resume_hooks.system.subprocesses import output, search_path, which
+from resume_hooks.system.subprocesses import output
 
 OLDEST = (2, 1, 112)  # the oldest client that the plugin is tested with
 LIMIT = 10  # seconds that ``claude --version`` may take
@@ -20,7 +21,8 @@ LIMIT = 10  # seconds that ``claude --version`` may take
 def executable(where: Where) -> str | None:
     """The path of the client: on PATH, or where its own installers put it behind an alias; None if not installed."""
     places = (os.path.join(where.config, "local"), os.path.join(where.environ.get("HOME", "/"), ".local", "bin"))
-    return which("claude", {"PATH": os.pathsep.join([search_path(where.environ), *places])})
+    path = os.pathsep.join([programs.search_path(where.environ), *places])
+    return programs.find("claude", {**where.environ, "PATH": path})
 
 
 def version() -> tuple[int, ...] | None:

@@ -17,9 +17,10 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
-from resume_hooks.paths import Where, canonical, read_regular
+from resume_hooks.paths import Where, read_regular
+from resume_hooks.system import programs
 from resume_hooks.system.git_worktrees import git_folders
-from resume_hooks.system.subprocesses import kill_group, search_path, which
+from resume_hooks.system.subprocesses import kill_group
 
 PIPE = 1 << 18  # bytes that git can tell before anybody listens
 LONGEST_HEAD = 4_096  # bytes of a ``HEAD``
@@ -85,17 +86,12 @@ class GitView:
         self._folder = ""
         self._options: list[str] = []
         self._environment: dict[str, str] = {}
-        git = which("git", where.environ)
-        if git is None:
-            raise FileNotFoundError("git")
-        self._git = git
 
     def __enter__(self) -> Self:
-        try:
+        with contextlib.ExitStack() as closing:
+            closing.callback(self._close)
             self._make_folder()
-        except BaseException:
-            self._close()
-            raise
+            closing.pop_all()
         return self
 
     def __exit__(
@@ -137,7 +133,7 @@ class GitView:
         self._environment = {
             **{key: self._where.environ[key] for key in _PASSED if key in self._where.environ},
             **_ENVIRONMENT,
-            "PATH": search_path(self._where.environ),
+            "PATH": programs.search_path(self._where.environ),
             "HOME": folder,
             "XDG_CONFIG_HOME": folder,
             "GIT_DIR": folder,
@@ -202,10 +198,10 @@ class GitView:
         return environment
 
     def _start(self, words: list[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-        run = subprocess.Popen(  # noqa: S603 - the user's git, no shell
-            [self._git, *words],
-            env=environment,
-            cwd=self._folder,
+        run = programs.start(
+            ["git", *words],
+            self._where.environ,
+            environ=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -228,9 +224,7 @@ class GitView:
 
 def _private_folder(where: Where, root: str) -> str:
     """A new folder that is ours alone, outside the repository. tempfile would cost a prompt 5 ms to import."""
-    top = where.environ.get("TMPDIR", "")
-    if not os.path.isabs(top) or os.path.commonpath([canonical(top), canonical(root)]) == canonical(root):
-        top = "/tmp"  # noqa: S108 - the name below can't be guessed, and what is there already is refused
+    top = programs.temporary_folders({**where.environ, "CLAUDE_PROJECT_DIR": root})
     path = os.path.join(top, f"resume-hooks-git-{os.urandom(12).hex()}")
     os.mkdir(path, 0o700)
     return path

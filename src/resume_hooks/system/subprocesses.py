@@ -1,4 +1,4 @@
-"""Run what may hang: find programs, and do a piece of work in a process of its own, under a time limit.
+"""Run what may hang: programs, and a piece of work in a process of its own, under a time limit.
 
 Invariant: nothing that is started here has our pipes, so that our own output ends when we do, and what does not end
 in time is killed. Standard library, Python 3.9.
@@ -14,22 +14,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 
-
-def search_path(env: Mapping[str, str]) -> str:
-    """PATH without relative folders, whose files are the project's and not trusted; never ``""``, the current one."""
-    folders = env.get("PATH", "").split(os.pathsep)
-    return os.pathsep.join(folder for folder in folders if os.path.isabs(folder)) or os.defpath
-
-
-def which(name: str, env: Mapping[str, str]) -> str | None:
-    """The file that ``name`` runs, None if it is not installed. shutil.which would cost 6 ms to import."""
-    endings = ("", ".exe") if os.name == "nt" else ("",)
-    for folder in search_path(env).split(os.pathsep):
-        for ending in endings:
-            path = os.path.join(folder, name + ending)
-            if os.path.isfile(path) and os.access(path, os.X_OK):
-                return path
-    return None
+from resume_hooks.system import programs
 
 
 def output(command: Sequence[str], env: Mapping[str, str], deadline: float, data: bytes = b"") -> bytes | None:
@@ -37,18 +22,13 @@ def output(command: Sequence[str], env: Mapping[str, str], deadline: float, data
 
     For programs that leave nothing behind: a child that kept its stdout would be waited for until then.
     """
+    if programs.find(command[0], env) is None:
+        return None
     import subprocess  # 9 ms, which a machine without a clipboard need not pay
 
-    path = which(command[0], env)
-    if path is None:
-        return None
     pipe, null, left = subprocess.PIPE, subprocess.DEVNULL, max(0.0, deadline - time.monotonic())
     try:
-        with (
-            subprocess.Popen(  # noqa: S603 - words of our own, never a shell's line
-                [path, *command[1:]], env=env, stdin=pipe, stdout=pipe, stderr=null, start_new_session=True
-            ) as process
-        ):
+        with programs.start(command, env, stdin=pipe, stdout=pipe, stderr=null, start_new_session=True) as process:
             try:
                 out, _ = process.communicate(data, timeout=left)
             except subprocess.TimeoutExpired:
@@ -62,8 +42,9 @@ def output(command: Sequence[str], env: Mapping[str, str], deadline: float, data
 def within(deadline: float, work: Callable[[], bool], env: Mapping[str, str]) -> bool | None:
     """Do ``work``: what it returns, False if it raises, None if it has not ended by ``deadline`` (time.monotonic).
 
-    It runs in a forked process, in a session of its own, with ``env`` as its environment and /dev/null as its stdin,
-    stdout and stderr; on None that whole process group is killed. Its children may outlive a True or False.
+    It runs in a forked process, in a session of its own, with /dev/null as its stdin, stdout and stderr, in the folder
+    and with the environment that ``programs`` gives to what is started, since a library may start something there. On
+    None that whole process group is killed. Its children may outlive a True or False.
     """
     if not hasattr(os, "fork"):  # Windows: its clipboard calls are made here and limit themselves to half a second
         with contextlib.suppress(OSError, RuntimeError, ValueError):
@@ -93,8 +74,10 @@ def _forked(work: Callable[[], bool], env: Mapping[str, str]) -> int:
         null = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):
             os.dup2(null, standard)
+        given = programs.environment(env)
+        os.chdir(programs.ROOT)
         os.environ.clear()
-        os.environ.update(env, PATH=search_path(env))
+        os.environ.update(given)
         code = 0 if work() else 1
     finally:
         # Whatever was raised ends here: this process must never return into its parent's code.

@@ -239,7 +239,7 @@ def test_the_plan_that_was_approved(config_home: ConfigHome) -> None:
     talk = Talk().prompt("go").calls("ExitPlanMode", {"plan": "# Burn it"}, f"{REJECTED}", error=True)
     talk.calls("ExitPlanMode", {"plan": plan}, "User has approved your plan. You can now start coding.")
     digest = talk.digest(config_home)
-    assert "the user approved a plan: Move it" in texts(digest, "now")
+    assert "the last plan that the user approved: Move it" in texts(digest, "now")
     assert messages(digest, Kind.CLOSING) == ["# Move it\nSome words.\n## Steps\n1. Cut it\n2. Paste it"]
     assert texts(digest, "refusals") == ["refused by the user: ExitPlanMode # Burn it"]
 

@@ -28,7 +28,7 @@ from resume_hooks.seam import function_of
 from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.system import capture, claude_cli
+from resume_hooks.system import capture, claude_cli, programs
 from resume_hooks.system.capture import Captured
 from resume_hooks.system.processes import command_of_client
 from resume_hooks.system.text import one_line, plain_line
@@ -102,7 +102,8 @@ class ClaudeHeadless:
     def _run(self, command: list[str], prompt: bytes, limit: float) -> Captured:
         """Run it in a temporary folder: no project's files are near, and what clients leave there is removed."""
         try:
-            with tempfile.TemporaryDirectory(prefix="resume-hooks-", ignore_cleanup_errors=True) as folder:
+            top = programs.temporary_folders(self.where.environ)
+            with tempfile.TemporaryDirectory(prefix="resume-hooks-", dir=top, ignore_cleanup_errors=True) as folder:
                 empty, scratch = (os.path.join(folder, name) for name in ("empty", "tmp"))
                 os.mkdir(empty)
                 os.mkdir(scratch)

@@ -22,7 +22,7 @@ from resume_hooks.errors import HeadlessFailed
 from resume_hooks.paths import Where
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.sessions.agents.registry import agent_named
-from resume_hooks.system import capture
+from resume_hooks.system import capture, programs
 from resume_hooks.system.capture import Captured
 from resume_hooks.transcripts.records import Record, mapping, parse, string
 
@@ -94,7 +94,8 @@ class CodexExec:
         """Run it in an empty folder, with our instructions in the place of Codex's own."""
         environ = {key: value for key, value in self.where.environ.items() if key not in _OUTER}
         try:
-            with tempfile.TemporaryDirectory(prefix="resume-hooks-", ignore_cleanup_errors=True) as folder:
+            top = programs.temporary_folders(self.where.environ)
+            with tempfile.TemporaryDirectory(prefix="resume-hooks-", dir=top, ignore_cleanup_errors=True) as folder:
                 empty = os.path.join(folder, "empty")
                 os.mkdir(empty)
                 files = {"schema.json": json.dumps(strict(schema)), "system.md": port.SYSTEM}

@@ -16,7 +16,14 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest import shell, statements, talk, work
 from resume_hooks.reading.digest.collector import LineageFacts, prescan
-from resume_hooks.reading.digest.entries import Digest, DigestEntry, digest_at, secrets_found, without_secrets
+from resume_hooks.reading.digest.entries import (
+    Digest,
+    DigestEntry,
+    TalkMessage,
+    digest_at,
+    secrets_found,
+    without_secrets,
+)
 from resume_hooks.reading.digest.facts import FileChange
 from resume_hooks.reading.digest.now import now
 from resume_hooks.reading.digest.repository import GitQuery, RepositoryState
@@ -82,6 +89,16 @@ def _binding(entries: Sequence[DigestEntry]) -> tuple[DigestEntry, ...]:
     taken_back = superseded([entry.text for entry in reversed(entries)])
     last = len(entries) - 1
     return tuple(entry for at, entry in enumerate(entries) if last - at not in taken_back)
+
+
+def _standing(entries: Sequence[DigestEntry], said: Sequence[TalkMessage]) -> tuple[DigestEntry, ...]:
+    """Demands without those that the talk marks as taken back: also what is no demand itself can change one."""
+    taken_back = [(message.ref, sentence) for message in said for sentence, _ in message.superseded]
+    return tuple(
+        entry
+        for entry in entries
+        if not any(ref == entry.ref and sentence in entry.text for ref, sentence in taken_back)
+    )
 
 
 def _own(
@@ -175,10 +192,10 @@ def digest_of(session: SessionFile, where: Where, *, reach: int | None = None, s
         facts.changes += changes
         own = _own(facts, folder, git, files[-1].session_id, ends.branch)
         merged, omitted = _joined(own, before, facts, work.Paths(folder, git))
-        sections, omitted = _stored_sections(merged, omitted)
         unread += unread_agents + (before.unread if before else 0)
         if before is not None:
             said = talk.joined(before.talk, said)
+        sections, omitted = _stored_sections({**merged, "constraints": _standing(merged["constraints"], said)}, omitted)
         digest = Digest(sections, said, omitted, git.line, unread, passed_over)
         return without_secrets(digest, texts)
 

@@ -15,7 +15,7 @@ from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import DigestEntry, entry, redacted
 from resume_hooks.reading.digest.facts import RecordPlace
 from resume_hooks.reading.digest.repository import RepositoryState
-from resume_hooks.reading.digest.work import Paths, last_commit
+from resume_hooks.reading.digest.work import TEMPORARY, Paths, last_commit
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.system.text import counted, plain_line
 
@@ -84,14 +84,16 @@ def _at_work(facts: LineageFacts, session_id: str, last_prompt: int) -> Iterator
 def _since_commit(facts: LineageFacts, paths: Paths) -> DigestEntry:
     """What was changed since the session's last commit, where git itself can't be asked."""
     commit = last_commit(facts)
-    since = commit[1].order if commit else 0
+    since = commit.order if commit else 0
     changed = (change for change in facts.changes if change.place.order > since)
     names = list(dict.fromkeys(plain_line(paths.relative(change.path, change.folder)) for change in changed))
-    before = f"since the last commit ({commit[0]})" if commit else "no commit was made in this session;"
+    names = [name for name in names if TEMPORARY.search(name) is None]
+    ref = str(commit) if commit else ""
+    before = "since the session's last commit" if commit else "this session shows no commit;"
     if not names:
-        return DigestEntry(f"{before} no file was changed", str(commit[1]) if commit else "")
+        return DigestEntry(f"{before} no file was changed", ref)
     more = f" and {counted(len(names) - FILES, 'other')}" if len(names) > FILES else ""
-    return DigestEntry(f"{before} changed: {', '.join(names[-FILES:])}{more}", str(commit[1]) if commit else "")
+    return DigestEntry(f"{before} changed: {', '.join(names[-FILES:])}{more}", ref)
 
 
 def _unanswered(facts: LineageFacts, last_prompt: int) -> str:

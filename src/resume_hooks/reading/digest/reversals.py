@@ -7,29 +7,52 @@ another value, or where the later one says in so many words that it is a change.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple
 
 from resume_hooks.redaction.lazy_patterns import late
 
 _WORD = late(r"[^\W_][\w./%$€-]*")
-_VALUE = late(r".*\d.*|[A-Z][A-Z0-9_]+|\S*[._/]\S+")  # a number, a constant, a name with a dot or a slash in it
+_VALUE = late(
+    r".*\d.*|[A-Z][A-Z0-9_]+|\S*[._/]\S+|(?:[Mm]on|[Tt]ues|[Ww]ednes|[Tt]hurs|[Ff]ri|[Ss]atur|[Ss]un)days?"
+)  # a number, a constant, a name with a dot or a slash in it, a day
+_UNIT = late(r"(?<=\d)\s?(?:[kKMGT]i?B|ms)\b")  # as capitals it would pass for a constant
+_LOGGED = late(r"\W*(?:\d+[.:]\d|[\u2500-\u27bf$>|])")  # how a line of a machine's begins
+_MEASURE = late(r"(?<![\w.-])(\d[\d.,:]*)\s?(%|[^\W\d_]{2,})")  # a number with what it counts
 _QUOTED = late(r"`[^`\n]{1,80}`|\"[^\"\n]{1,80}\"")
 _STATES = late(
     r"\b(?:is|are|be|was|equals?|means|cap|limit|budget|deadline|max(?:imum)?|min(?:imum)?|at most|at least|prefers?|"
-    r"must|should|uses?|named?|called|set to|runs? on|lives? (?:in|at))\b",
+    r"must|should|uses?|named?|called|set to|runs? on|lives? (?:in|at)|stays?|keep)\b",
     re.IGNORECASE,
 )
+_BINDS = late(
+    r"\b(?:never|always|only|do not|don't|want|needs?|goal|preference|like|prefer(?:red)?|let's)\b", re.IGNORECASE
+)
+"""What a sentence has that a later one may take back, beside those that state something."""
+
 _CHANGES = late(
     r"\b(?:actually|instead|no longer|not anymore|any more|changed? (?:my|our) mind|scratch that|correction|"
     r"forget (?:that|what|the)|from now on|on second thought|rather than|switch(?:ed)? (?:back )?to|make (?:it|that)|"
-    r"now (?:is|it's)|update:|revert(?:ed)?)\b",
+    r"now (?:is|it's)|(?:is|are) now|change of plan|update:|revert(?:ed)?|let's change|i was wrong|agreed on|"
+    r"(?:moved|changed?|switch(?:ed)?) (?:the|our|my|it|that)|"
+    r"new (?:rule|value|limit|name|plan|goal|target)(?=[^:]*:))\b",
     re.IGNORECASE,
 )
+_TOPIC = late(
+    r"\bfor (?:the|our|my|all) ([^,.;:!?]{3,60}?)"
+    r"(?=\s+(?:use|i|we|prefer|like|let's|instead|today|now|please)\b|[,.;:!?]|\Z)",
+    re.IGNORECASE,
+)
+"""What a choice is for."""
+
 _EMPTY = frozenset({
     "a", "an", "the", "and", "or", "but", "of", "to", "in", "on", "at", "by", "for", "from", "with", "as", "is", "are",
     "be", "was", "were", "it", "its", "this", "that", "these", "those", "we", "i", "you", "they", "he", "she", "our",
     "my", "your", "their", "so", "then", "also", "just", "please", "now", "will", "would", "can", "could", "do", "does",
-    "did", "not", "no",
+    "did", "not", "no", "must", "should", "stay", "stays", "keep", "make", "sure", "most", "least", "actually",
+    "instead", "correction", "forget", "what", "said", "told", "about",
 })  # fmt: skip
 """Words that do not say what a sentence is about."""
 
@@ -39,10 +62,18 @@ CLOSE = 0.4  # the same where the later sentence says that it is a change
 LOOKED_AT = 400  # statements that are compared, the latest
 
 
+class _Words(NamedTuple):
+    """The words that say what a statement is about, and the values in it."""
+
+    telling: frozenset[str]
+    values: frozenset[str]
+
+
 def superseded(statements: Sequence[str]) -> dict[int, int]:
     """The places of statements that a later one takes back, each with the place of that one. Oldest first."""
     first = max(0, len(statements) - LOOKED_AT)
     words = {at: _words(statements[at]) for at in range(first, len(statements))}
+    counts = _counts(words.values())
     by_word: dict[str, list[int]] = {}
     found: dict[int, int] = {}
     for at in range(len(statements) - 1, first - 1, -1):
@@ -52,7 +83,7 @@ def superseded(statements: Sequence[str]) -> dict[int, int]:
             for later in by_word.get(word, ()):
                 shared[later] = shared.get(later, 0) + 1
         for later, count in sorted(shared.items(), reverse=True):
-            if count >= LEAST and _takes_back(statements, (at, later), words):
+            if count >= LEAST and _takes_back(statements, (at, later), words, counts):
                 found[at] = later
                 break
         if values or _CHANGES.search(statements[at]) or _STATES.search(statements[at]):
@@ -61,28 +92,83 @@ def superseded(statements: Sequence[str]) -> dict[int, int]:
     return found
 
 
+def is_change(statement: str) -> bool:
+    """Whether a statement says in so many words that it changes what was said before."""
+    return _CHANGES.search(statement) is not None
+
+
+def corrected(sentences: Iterable[tuple[int, str]], statements: Sequence[tuple[int, str]]) -> Iterator[tuple[int, int]]:
+    """Which of the assistant's ``sentences`` a later one of the user's ``statements`` takes back in so many words.
+
+    Both come with their moments, oldest first; given are their places in these.
+    """
+    changes = [(at, moment, _words(text)) for at, (moment, text) in enumerate(statements) if is_change(text)]
+    known = {word for _, _, words in changes for word in words.telling}
+    counts = _counts(_words(text) for _, text in statements)
+    for place, (moment, sentence) in enumerate(sentences):
+        older, old_values = _words(sentence)
+        if len(older & known) < LEAST or not _STATES.search(sentence):
+            continue
+        for at, later, (newer, new_values) in reversed(changes):
+            is_about_it = later > moment and _likeness(older, newer, counts) >= CLOSE
+            if is_about_it and (old_values != new_values or older != newer):
+                yield place, at
+                break
+
+
+def _likeness(older: frozenset[str], newer: frozenset[str], counts: Mapping[str, int]) -> float:
+    """The part that two statements share of their words, where a word weighs less, the more statements have it."""
+    weights = {word: 1 / max(1, counts.get(word, 0) - 1) for word in older | newer}
+    return sum(weights[word] for word in older & newer) / max(1e-9, sum(weights.values()))
+
+
+def _counts(words: Iterable[_Words]) -> Counter[str]:
+    """In how many statements a word is."""
+    return Counter(chain.from_iterable(telling for telling, _ in words))
+
+
 def _takes_back(
-    statements: Sequence[str], places: tuple[int, int], words: dict[int, tuple[frozenset[str], frozenset[str]]]
+    statements: Sequence[str],
+    places: tuple[int, int],
+    words: Mapping[int, _Words],
+    counts: Mapping[str, int],
 ) -> bool:
     """Whether the later one of two statements takes back the older one."""
     (older, old_values), (newer, new_values) = (words[place] for place in places)
-    likeness = len(older & newer) / max(1, len(older | newer))
+    likeness = _likeness(older, newer, counts)
     said, again = (statements[place] for place in places)
-    changes = _CHANGES.search(again) is not None
-    if changes and likeness >= CLOSE and (old_values != new_values or older != newer):
-        return _STATES.search(said) is not None
+    if _STATES.search(said) or _BINDS.search(said):
+        if likeness >= CLOSE and _is_measured_anew(said, again):
+            return True
+        is_alike = likeness >= CLOSE or _is_same_choice(said, again)
+        if is_alike and is_change(again) and words[places[0]] != words[places[1]]:
+            return True
     has_other_value = bool(old_values) and bool(new_values) and not old_values & new_values
     return has_other_value and likeness >= SAME and _STATES.search(again) is not None
 
 
-def _words(statement: str) -> tuple[frozenset[str], frozenset[str]]:
-    """The words that say what a statement is about, and the values in it."""
+def _is_measured_anew(said: str, again: str) -> bool:
+    """Whether two statements have another number of the same things."""
+    old, new = ({unit.lower(): number for number, unit in _MEASURE.findall(text)} for text in (said, again))
+    return any(unit in new and new[unit] != number for unit, number in old.items() if unit not in _EMPTY)
+
+
+def _is_same_choice(said: str, again: str) -> bool:
+    """Whether both of two statements name the thing that a choice is for, and it is the same."""
+    topics = [topic and _words(topic[1]) for topic in (_TOPIC.search(said), _TOPIC.search(again))]
+    return topics[0] is not None and topics[0] == topics[1]
+
+
+def _words(statement: str) -> _Words:
+    """The words of a statement; none of a line of a log."""
+    if _LOGGED.match(statement):
+        return _Words(frozenset(), frozenset())
     values = set(_QUOTED.findall(statement))
     telling = set()
-    for word in _WORD.findall(_QUOTED.sub(" ", statement)):
+    for word in _WORD.findall(_UNIT.sub(" ", _QUOTED.sub(" ", statement))):
         bare = word.rstrip(".,-/")
         if _VALUE.fullmatch(bare):
             values.add(bare)
         elif bare.lower() not in _EMPTY:
             telling.add(bare.lower())
-    return frozenset(telling), frozenset(values)
+    return _Words(frozenset(telling), frozenset(values))

@@ -14,7 +14,7 @@ from resume_hooks.reading.digest import prose
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import Kind, TalkMessage, redacted
 from resume_hooks.reading.digest.facts import Quote, RecordPlace
-from resume_hooks.reading.digest.reversals import superseded
+from resume_hooks.reading.digest.reversals import corrected, is_change, superseded
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.system.text import plain
 
@@ -130,21 +130,28 @@ def _once(said: Iterable[_Said]) -> Iterator[_Said]:
 
 
 def _with_reversals(messages: Sequence[TalkMessage]) -> list[TalkMessage]:
-    """Messages with the ``later`` statement of those of the user's that they took back themselves."""
-    statements, owners = [], []
-    for at, message in enumerate(messages):
-        if message.kind is Kind.REQUEST and len(message.text) <= TYPED:
-            sentences = list(prose.sentences(message.text))
-            statements += sentences
-            owners += [at] * len(sentences)
-    taken_back: dict[int, list[tuple[str, str]]] = {}
-    for old, new in superseded(statements).items():
-        if owners[old] != owners[new]:
-            taken_back.setdefault(owners[old], []).append((statements[old], messages[owners[new]].ref))
+    """Messages with those sentences marked that the user took back later on: their own, and the assistant's."""
+    own = _sentences(messages, Kind.REQUEST)
+    marks: dict[int, list[tuple[str, str]]] = {}
+    for old, new in superseded([sentence for _, sentence in own]).items():
+        if own[old][0] != own[new][0]:
+            marks.setdefault(own[old][0], []).append((own[old][1], messages[own[new][0]].ref))
+    # Most talk has no correction, and of the assistant's there is the most.
+    answers = _sentences(messages, Kind.CLOSING) if any(is_change(sentence) for _, sentence in own) else []
+    for place, new in corrected(answers, own):
+        marks.setdefault(answers[place][0], []).append((answers[place][1], messages[own[new][0]].ref))
     rows = list(messages)
-    for at, marks in taken_back.items():
-        rows[at] = rows[at]._replace(superseded=tuple(marks))
+    for at, found in marks.items():
+        rows[at] = rows[at]._replace(superseded=tuple(found))
     return rows
+
+
+def _sentences(messages: Sequence[TalkMessage], kind: Kind) -> list[tuple[int, str]]:
+    """The sentences of the messages of a kind that are no document, each with the place of its message."""
+    typed = [
+        (at, message) for at, message in enumerate(messages) if message.kind is kind and len(message.text) <= TYPED
+    ]
+    return [(at, sentence) for at, message in typed for sentence in prose.sentences(message.text)]
 
 
 def shown_prompt(text: str) -> str:

@@ -197,7 +197,7 @@ def replaced_commands(commands: Sequence[ShellCommand]) -> Iterator[DigestEntry]
         yield entry(said, failed.run.place, most=LONGEST)
 
 
-LIKE = 0.7  # part of the words of two commands that are the same where one was tried in place of the other
+LIKE = 0.6  # part of the words of two commands that are the same where one was tried in place of the other
 _CHANGING = ("git ", "gh ", "docker", "kubectl", "terraform", "psql", "ssh", "scp")
 """Programs whose failure says something, though they check nothing."""
 
@@ -269,7 +269,7 @@ UNCOMMITTED, REMOVED = "uncommitted", "removed"
 WRITES = 60  # files at most that one command is taken to name as what it changes
 LISTINGS = 300  # files at most that git is taken to list after one command
 
-_TEMPORARY = late(
+TEMPORARY = late(
     r"(?:\A|/)(?:__pycache__|node_modules|\.pytest_cache|scratchpad)/|\A/(?:private/)?(?:tmp|var/tmp|var/folders)/|"
     r"\.(?:pyc|tmp|swp)\Z|\A/dev/"
 )
@@ -369,7 +369,7 @@ def changed_files(found: dict[str, list[Touch]], paths: Paths) -> Iterator[Diges
         return outside, all(touch.doubt for touch in found[path]), -latest, path
 
     for path in sorted(found, key=rank):
-        if _TEMPORARY.search(path):
+        if TEMPORARY.search(path):
             continue
         sure = [touch for touch in found[path] if not touch.doubt]
         last = max(reversed(sure or found[path]), key=lambda touch: touch.place.order)
@@ -386,7 +386,7 @@ def read_files(facts: LineageFacts, paths: Paths, found: dict[str, list[Touch]])
     changed = {_end_of(name) for name in found}
     for (path, folder), place in reversed(facts.looked_at.items()):
         name = paths.relative(path, folder)
-        if _end_of(name) not in changed and _TEMPORARY.search(name) is None:
+        if _end_of(name) not in changed and TEMPORARY.search(name) is None:
             yield DigestEntry(_shown(name), str(place))
 
 
@@ -395,11 +395,14 @@ def _end_of(path: str) -> str:
     return "/".join(path.split("/")[-2:])
 
 
-def last_commit(facts: LineageFacts) -> tuple[str, RecordPlace] | None:
-    """The last commit that the session made, as git printed it, and where."""
+def last_commit(facts: LineageFacts) -> RecordPlace | None:
+    """Where the session's last commit was made that a command shows; what sub-agents and people did is not seen."""
     for run in reversed(facts.runs):
-        if "git" in run.command and "[" in run.output and (found := _COMMIT.findall(f"\n{run.output}")):
-            return found[-1][1], run.place
+        if run.failed or "commit" not in run.command:
+            continue
+        calls = [[*shell.git_words(words)] for words, _ in shell.simple_commands(run.command) if words[:1] == ("git",)]
+        if any(call[:1] == ["commit"] for call in calls):
+            return run.place
     return None
 
 

@@ -35,6 +35,7 @@ from resume_hooks.sessions.agents.registry import all_files, is_foreign
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.storage.locks import lock
 from resume_hooks.storage.state_file import MODE
+from resume_hooks.system import programs
 from resume_hooks.system.text import counted
 
 PATIENCE = 10.0  # seconds that another command which is writing is waited for
@@ -119,8 +120,8 @@ def go_on(index: OpenIndex, where: Where) -> None:
     # By a shell that ends at once: who waits for a process of ours does not wait for that one.
     words = ["/bin/sh", "-c", '"$@" </dev/null >/dev/null 2>&1 &', "sh", sys.executable, "-I", "-c", _GO_ON]
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):  # the next search goes on
-        subprocess.run(  # noqa: S603 - a program of our own
-            [*words, *filter(None, sys.path)], env={**where.environ}, start_new_session=True, timeout=5, check=False
+        programs.run(  # our own code, which needs to know all that we do
+            [*words, *filter(None, sys.path)], where.environ, environ=where.environ, timeout=5, start_new_session=True
         )
 
 

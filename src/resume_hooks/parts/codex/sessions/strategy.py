@@ -166,9 +166,9 @@ class Codex:
 
     def launch(self, session_id: str) -> Launch:
         """By its id."""
-        from resume_hooks.system.subprocesses import which  # programs are looked for by few
+        from resume_hooks.system import programs  # programs are looked for by few
 
-        return Launch(NAME, which(NAME, self._where.environ), ("resume", session_id))
+        return Launch(NAME, programs.find(NAME, self._where.environ), ("resume", session_id))
 
     def _copy_of(self, rollout: str) -> str:
         return self._copies.of(rollout, self.file_of, self._names.get(_thread_id(rollout), ""))

@@ -1,0 +1,225 @@
+"""Facts that are left after five handoffs in a row: ``python -m benchmarks.going_on.generations [MORE]``.
+
+A session gets 8,000 tokens of talk, of turns of real sessions, with calls between them; 20 facts of
+each of five kinds are told in between, by prompts of their own or within others, half of the plain facts by the
+assistant. Then it is handed off five times by the verb, with ``MORE`` tokens of talk in each child (500); a part of the
+facts is told there, and a part gets other values.
+
+A fact is held where one sentence of the opening has its subject and the value that holds. An old value is stale where a
+sentence has it with the subject, unless a mark under that message says that it is superseded. The baseline pastes the
+end of its own last opening and of what was said since, at the same size.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.going_on.planted import GENERATIONS, WORDINGS, Fact, planted_facts
+from resume_hooks.derive.fresh_child import opening_of
+from resume_hooks.reading.digest.opening import DEFAULT_TOKENS, characters
+from resume_hooks.transcripts import records
+from tests.builders import SESSION, ConfigHome, Record, assistant, session_bytes, tool_result, tool_use, user
+from tests.needs import corpus_sessions
+
+SEEDS = (48, 49, 50, 51, 52)
+TALK, MORE = 8_000, 500
+"""Tokens of talk of the first session, and of each child."""
+
+LONGEST = 1_500
+"""Characters of a real message that is used."""
+
+SMALLEST = 50_000
+"""Bytes of a session that is worked in."""
+
+END: Record = {"type": "user", "message": {"role": "user", "content": "end of the session"}}
+
+SUPERSEDED = "[superseded at "
+_STOP = re.compile(r"(?<=[.!?])\s+|\n")
+
+
+class Turn(NamedTuple):
+    """What a user said, and the messages of the answer."""
+
+    prompt: str
+    answer: Sequence[str]
+
+    @property
+    def size(self) -> int:
+        """Its characters."""
+        return len(self.prompt) + sum(map(len, self.answer))
+
+
+class Left(NamedTuple):
+    """Of facts of a kind: all, those that are held, old values, those of them that stand there unmarked."""
+
+    facts: int
+    held: int
+    old_values: int
+    stale: int
+
+    def plus(self, other: Left) -> Left:
+        """Both together."""
+        return Left(*(one + more for one, more in zip(self, other, strict=True)))
+
+
+def real_turns(dice: random.Random) -> Iterator[Turn]:
+    """The turns of real sessions, one session after the other."""
+    paths = [path for path in corpus_sessions() if path.stat().st_size > SMALLEST]
+    dice.shuffle(paths)
+    for path in paths:
+        prompt, answer = "", list[str]()
+        for record in [*map(records.parse, path.read_bytes().split(b"\n")), END]:
+            if record is not None and records.is_prompt(record):
+                if prompt and answer:
+                    yield Turn(prompt, answer)
+                prompt, answer = records.prompt_text(record)[:LONGEST].strip(), []
+            elif record is not None and records.kind(record) == records.ASSISTANT and records.text(record).strip():
+                answer.append(records.text(record)[:LONGEST].strip())
+
+
+class Talk:
+    """The talk as it goes on: real turns, and what is told in a generation between and within them."""
+
+    def __init__(self, facts: Sequence[Fact], dice: random.Random) -> None:
+        self._turns = real_turns(dice)
+        self._facts = facts
+        self._dice = dice
+
+    def turns(self, generation: int, size: int) -> list[Turn]:
+        """Turns of about ``size`` characters in all, with everything that is told in a generation."""
+        told = [one for fact in self._facts for one in fact.statements if one.generation == generation]
+        self._dice.shuffle(told)
+        room = size - sum(len(statement.sentence) for statement in told)
+        found: list[Turn] = []
+        while room > 0 or not found:
+            found.append(next(self._turns))
+            room -= found[-1].size
+        for statement in told:
+            at = self._dice.randrange(len(found))
+            prompt, answer = found[at]
+            if statement.by_assistant:
+                found[at] = Turn(prompt, [*answer[:-1], f"{answer[-1]}\n\n{statement.sentence}"])
+            elif self._dice.random() < 0.5:
+                found[at] = Turn(f"{prompt}\n\n{statement.sentence}", answer)
+            else:
+                found.insert(at, Turn(statement.sentence, ["Understood."]))
+        return found
+
+
+class Chain:
+    """The records of a session as they are appended, behind one with the uuid ``leaf``."""
+
+    def __init__(self, session_id: str, leaf: str | None, count: int) -> None:
+        self.records: list[Record] = []
+        self.count = count
+        self._session_id = session_id
+        self._leaf = leaf
+
+    def add(self, turn: Turn) -> None:
+        """Add a turn, with a call behind each message but the last."""
+        self._add(user(turn.prompt, **self._place()))
+        for number, text in enumerate(turn.answer, 1):
+            self._add(assistant(text, tokens=40_000, **self._place()))
+            if number < len(turn.answer):
+                call_id = f"toolu_{self.count}"
+                command = {"command": f"make check-{self.count % 7}"}
+                self._add(tool_use(call_id, name="Bash", tool_input=command, **self._place()))
+                self._add(tool_result(call_id, "ok", **self._place()))
+
+    def _place(self) -> dict[str, Any]:
+        self.count += 1
+        uuid = f"{self.count:08x}-0000-4000-8000-00000000abcd"
+        return {"uuid": uuid, "parent": self._leaf, "ts": self.count, "session_id": self._session_id}
+
+    def _add(self, record: Record) -> None:
+        self.records.append(record)
+        self._leaf = record["uuid"]
+
+
+def openings(home: ConfigHome, talk: Talk, more: int) -> Iterator[tuple[str, str]]:
+    """After each handoff what the child opens with, and what the baseline does."""
+    path = home.project() / f"{SESSION}.jsonl"
+    leaf, count, pasted = None, 0, ""
+    for generation in range(GENERATIONS):
+        turns = talk.turns(generation, characters(more if generation else TALK))
+        chain = Chain(path.stem, leaf, count)
+        for turn in turns:
+            chain.add(turn)
+        with open(path, "ab") as stream:
+            stream.write(session_bytes(chain.records))
+        count = chain.count
+        said = "\n".join("\n".join((turn.prompt, *turn.answer)) for turn in turns)
+        pasted = f"{pasted}\n{said}"[-characters(DEFAULT_TOKENS) :]
+        path = handed_off(home, path)
+        last = records.parse(path.read_bytes().rstrip(b"\n").split(b"\n")[-1])
+        leaf = records.string(last or {}, "uuid")
+        yield str(opening_of(str(path))), pasted
+
+
+def handed_off(home: ConfigHome, path: Path) -> Path:
+    """The child that the verb makes of a session, at its usual size."""
+    command = [sys.executable, "-m", "resume_hooks", "handoff", path.stem, "-n", "go on", "--json"]
+    environ = {**home.environ, "PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(command, env=environ, cwd=home.root, capture_output=True, check=True)
+    return Path(json.loads(done.stdout)["data"]["file"])
+
+
+def _states(message: str, subject: str, value: str) -> bool:
+    """Whether a sentence of a message has a subject with a value, and no mark under the message takes it back."""
+    rows = [row.strip() for row in message.lower().split("\n")]
+    marks = [row for row in rows if row.startswith(SUPERSEDED)]
+    if any(subject in mark and value in mark for mark in marks):
+        return False
+    sentences = (sentence for row in rows for sentence in _STOP.split(row))
+    return any(subject in sentence and value in sentence for sentence in sentences)
+
+
+def left_in(opening: str, facts: Sequence[Fact]) -> Left:
+    """What an opening holds of some facts."""
+    messages = re.split(r"\n(?=\S)", opening)
+
+    def states(fact: Fact, value: str) -> bool:
+        return any(_states(message, fact.subject.lower(), value.lower()) for message in messages)
+
+    old = [(fact, value) for fact in facts for value in fact.old_values]
+    held = [fact for fact in facts if states(fact, fact.value)]
+    return Left(len(facts), len(held), len(old), sum(states(*pair) for pair in old))
+
+
+def main(more: int, *, in_unseen_words: bool) -> None:
+    """Print a row a kind, of the last openings of all seeds."""
+    ours, pasted = (dict.fromkeys((*WORDINGS, "all"), Left(0, 0, 0, 0)) for _ in range(2))
+    for seed in SEEDS:
+        dice = random.Random(seed)
+        facts = planted_facts(dice, in_unseen_words=in_unseen_words)
+        with tempfile.TemporaryDirectory() as root:
+            *_, last = openings(ConfigHome.at(Path(root)), Talk(facts, dice), more)
+        for kind in ours:
+            of_kind = [fact for fact in facts if kind in {fact.kind, "all"}]
+            ours[kind] = ours[kind].plus(left_in(last[0], of_kind))
+            pasted[kind] = pasted[kind].plus(left_in(last[1], of_kind))
+        if "--missed" in sys.argv:
+            wrong = [fact for fact in facts if left_in(last[0], [fact]) != (1, 1, len(fact.old_values), 0)]
+            print("\n".join(f"  {[one.sentence for one in fact.statements]}" for fact in wrong))
+    words = ", new values in words that no rule was made on" if in_unseen_words else ""
+    print(f"{len(SEEDS)} sessions of {TALK} tokens, {GENERATIONS} handoffs, {more} tokens more in each child{words}")
+    print("| facts | held | old values that stand | pasted: held | old values |\n|---|---|---|---|---|")
+    for kind, one in ours.items():
+        other = pasted[kind]
+        cells = [kind, f"{one.held} of {one.facts}", f"{one.stale} of {one.old_values}", str(other.held)]
+        print(f"| {' | '.join([*cells, str(other.stale)])} |")
+
+
+if __name__ == "__main__":
+    numbers = [word for word in sys.argv[1:] if word.isdigit()]
+    for in_unseen_words in (False, True):
+        main(int(numbers[0]) if numbers else MORE, in_unseen_words=in_unseen_words)

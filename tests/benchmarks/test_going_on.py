@@ -1,0 +1,162 @@
+"""The ways on are measured by one rule: what is found in them, what is one read away, what planted facts are left."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from benchmarks.going_on.generations import Left as Facts
+from benchmarks.going_on.generations import left_in
+from benchmarks.going_on.judge import Row, core, holds, prose, rows_of
+from benchmarks.going_on.measure import HEADS, IN, NEAR, OUT, Sums, own, place, row, tables
+from benchmarks.going_on.planted import CHANGING, LATE, WORDINGS, Fact, Statement, planted_facts
+from benchmarks.going_on.truth import SAMPLE, Item, items, source_of
+from benchmarks.going_on.ways import MODEL, Left, compacted, laid, last_words, prompts_first, whole_session
+from resume_hooks.transcripts import records
+from tests.builders import SESSION, assistant, boundary, conversation, session_bytes, summary, user
+
+FILE = Item("s", "file", 7, "src/pool.py", in_summary=None)
+READ = Item("s", "file", 8, "src/lock.py", in_summary=None)
+DECISION = Item("s", "decision", 9, "take the lock   first", in_summary=None)
+COMMAND = Item("s", "command", 9, "cd /work && make test 2>&1 | tail -5", in_summary=None)
+OPENING = """\
+digest of what was done before, quoted from its records (not instructions)
+last request, USER :3
+  - see lib/pool.py
+files changed:
+  - src/pool.py (:7)
+files read, not changed:
+  - src/lock.py
+commands to run again:
+  - make test (:9)"""
+
+
+def test_the_rows_of_an_opening() -> None:
+    """Those of a section have its name, those of a message are prose."""
+    assert rows_of(OPENING) == [
+        Row("", "- see lib/pool.py"),
+        Row("files changed:", "src/pool.py (:7)"),
+        Row("files read, not changed:", "src/lock.py"),
+        Row("commands to run again:", "make test (:9)"),
+    ]
+
+
+def test_word_for_word_or_by_a_line() -> None:
+    """White space aside; a file by the section of changed ones or its name in prose, a command by its core."""
+    assert holds(DECISION, "we take the lock first, then", ())
+    assert not holds(DECISION, "the lock is taken first", ())
+    assert holds(FILE, "", rows_of(OPENING))
+    assert holds(FILE, "", prose("I changed pool.py"))
+    assert not holds(READ, "", rows_of(OPENING))
+    assert holds(COMMAND, "", rows_of(OPENING))
+    assert core(r"eval $'cat <<\'E\'\nx\\y\nE'") == r"cat <<'E' x\y E'"
+
+
+def test_one_read_away() -> None:
+    """A placeholder names the very record, or the whole digest has it."""
+    assert place(FILE, Left(1, rows=[Row("files changed:", "src/pool.py")])) == IN
+    assert place(FILE, Left(1, named=frozenset({7}))) == NEAR
+    assert place(FILE, Left(1, named=frozenset({8}))) == OUT
+    assert place(FILE, Left(1, more=[Row("files changed:", "src/pool.py")])) == NEAR
+
+
+def test_a_row_of_the_table() -> None:
+    """The median of the requests, per cent by kind and of all; empty where nobody ran the way or labelled a kind."""
+    sums = Sums()
+    sums.add(Left(50, "take the lock first", named=frozenset({7})), [FILE, DECISION])
+    sums.add(Left(70), [])
+    sums.add(None, [FILE])
+    assert row("trim", sums) == "| trim | 60 | 100 |  |  |  | 0 | 50 | 100 |"
+    assert row("rollover", Sums()).count("|") == len(HEADS) + 1
+
+
+def test_what_anybody_could_paste() -> None:
+    """The end of what was said; or the prompts in half of the room, and the end of what was said in the rest."""
+    parsed = [record for line in session_bytes(conversation(400)).split(b"\n") if (record := records.parse(line))]
+    last, first = last_words(parsed, 900), prompts_first(parsed, 900)
+    assert len(last) == 3_600
+    assert last.endswith(records.text(parsed[-1]))
+    assert first.startswith("prompt 0\n")
+    assert first.endswith(last[-1_500:])
+    assert len(first) == 3_601
+
+
+def test_on_the_sample() -> None:
+    """The session that we give away: a handoff has all that a reader labelled; tokens need no labels."""
+    handoff = next(line for line in tables(SAMPLE) if line.startswith("| handoff, 12k "))
+    assert handoff.count("| 100 ") == 7
+    assert "100" not in next(line for line in own([source_of(SAMPLE)]) if line.startswith("| handoff, 12k "))
+
+
+def test_a_model_that_somebody_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its text stands before our opening; without one the way has no figures."""
+    (tmp_path / MODEL[0]).mkdir()
+    (tmp_path / MODEL[0] / f"{SESSION}.md").write_text("The fix is in `src/nowhere.py`.\n")
+    for folder, is_there in ((tmp_path, True), (tmp_path / "none", False)):
+        monkeypatch.setenv("BENCH_SUMMARIES", str(folder))
+        with laid(source_of(SAMPLE)) as path:
+            left = next(went.left for went in whole_session(path) if went.way == MODEL[0])
+        assert bool(left and "src/nowhere.py" in left.text) is is_there
+
+
+def test_at_a_compaction(tmp_path: Path) -> None:
+    """What was said before it counts, nothing after it: for the client's summary, and for what takes its place."""
+    before = [
+        user("never touch the vendored folder", uuid="u1"),
+        assistant("The port is 6543, as the tests show.", uuid="a1", parent="u1", ts=1),
+    ]
+    cut = boundary(uuid="b", ts=2, before="a1")
+    after = [
+        summary("The user set rules.", uuid="s", parent="b", ts=3),
+        user("use zebras", uuid="u2", parent="s", ts=4),
+    ]
+    source = tmp_path / f"{SESSION}.jsonl"
+    source.write_bytes(session_bytes([*before, cut, *after]))
+    with laid(source) as path:
+        ways = {way: left for way, left in compacted(path) if left is not None}
+    assert not any("zebras" in left.text for left in ways.values())
+    assert "The user set rules." in ways["the client's summary"].text
+    ours = ways["`config compaction 12k`"]
+    assert "never touch the vendored folder" in ours.text
+
+
+def test_planted_facts() -> None:
+    """Twenty of each kind; some are told later, some change, and no subject or value passes for another."""
+    facts = planted_facts(random.Random(1))
+    for kind in WORDINGS:
+        of_kind = [fact for fact in facts if fact.kind == kind]
+        assert len(of_kind) == 20
+        assert sum(bool(fact.old_values) for fact in of_kind) == CHANGING
+        assert sum(fact.statements[0].generation > 0 for fact in of_kind) == LATE
+    for fact in facts:
+        assert not any(fact.subject in other.subject for other in facts if other is not fact)
+        assert not any(fact.value in old for old in fact.old_values)
+
+
+def test_what_is_left_of_facts() -> None:
+    """Subject and value in one sentence; an old value is stale unless its message is marked."""
+    said = [Statement("The port is 1.", "1", 0), Statement("The port is 2.", "2", 1)]
+    fact = Fact("fact", "port", said)
+    marked = 'USER :1\n  The port is 1.\n  [superseded at :5: "The port is 1."]\nUSER :5\n  The port is 2.'
+    assert left_in(marked, [fact]) == Facts(1, 1, 1, 0)
+    assert left_in(marked.replace("[superseded at", "[see"), [fact]) == Facts(1, 1, 1, 1)
+    assert left_in("USER :5\n  The port. It is 2.", [fact]) == Facts(1, 0, 1, 0)
+
+
+def test_on_a_real_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trim takes tokens and keeps words; a larger handoff keeps no less; the home is as it was before."""
+    monkeypatch.delenv("BENCH_PEER", raising=False)
+    found = items("tune")
+    source = source_of(found[0].session)
+    before = dict(os.environ)
+    with laid(source) as path:
+        ways = {way: left for way, left in whole_session(path) if left is not None}
+    assert dict(os.environ) == before
+    assert ways["go on"].tokens >= ways["trim"].tokens >= ways["trim, all it can"].tokens
+    labelled = [item for item in found if item.session == found[0].session]
+    kept = {way: sum(place(item, left) == IN for item in labelled) for way, left in ways.items()}
+    assert kept["fork"] == kept["go on"] >= kept["trim"]
+    assert kept["handoff, 24k"] >= kept["handoff, 12k"] >= kept["handoff, 900"]

@@ -1,0 +1,375 @@
+"""A repository that holds whatever a program looks for has nothing of its own run, on any machine, by any event.
+
+Each file is a trap that leaves a mark. What the settings of the repository put into the environment is there, too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from resume_hooks.cli.verb_table import VERBS
+from resume_hooks.paths import project_key
+from tests.builders import conversation, session_bytes, session_id
+from tests.e2e.harness.processes import wait_until
+from tests.needs import REPO, need, python39
+
+ID = session_id(7)
+PROGRAMS = (
+    *("python", "python3", *(f"python3.{minor}" for minor in range(9, 15)), "uv", "pip", "git", "node", "claude"),
+    *("sh", "bash", "env", "cat", "cmp", "date", "head", "tail", "awk", "sed", "grep", "find", "mkdir", "ln", "rm"),
+    *("touch", "sleep", "ps", "tmux", "xclip", "xsel", "wl-copy", "wl-paste", "pbcopy", "clip.exe", "resume-hooks"),
+    *("vi", "vim", "nano", "nice"),
+)
+MODULES = ("sitecustomize", "usercustomize", "json", "os", "orjson", "resume_hooks", "subprocess", "click", "encodings")
+SHELL = (
+    *("sh", "cat", "cmp", "date", "head", "tail", "awk", "sed", "grep", "find", "mkdir", "ln", "rm", "touch", "sleep"),
+    *("git", "ps", "tr", "nice"),
+)
+"""The programs of a machine without Python and uv."""
+
+FILTER = '[filter "x"]\n\tclean = {trap}\n\tprocess = {trap}\n'
+GIT_SETTINGS = {
+    "one line": '[core][filter "x"] clean = {trap}\n[core]\n\tfsmonitor = {trap}\n',
+    "a byte order mark": '\ufeff[filter "x"]\n\tclean = {trap}\n',
+    "a carriage return": '[core]\r[filter "x"]\n\tclean = {trap}\n',
+    "comments": "# comment\n" * 200_000 + FILTER,
+    "all": FILTER
+    + "[core]\n\tfsmonitor = {trap}\n\tpager = {trap}\n\thooksPath = {trap}.hooks\n\tsshCommand = {trap}\n"
+    "[alias]\n\tstatus = !{trap}\n[diff]\n\texternal = {trap}\n[include]\n\tpath = more\n",
+}
+
+UV = """
+place=$PWD
+case " $* " in *" --no-config "*) ;; *)
+    while [ -n "$place" ]; do [ ! -e "$place/uv.toml" ] || echo "uv.toml" >>"MARKS"; place=${place%/*}; done ;; esac
+for python in "${UV_PYTHON-}" "${VIRTUAL_ENV-}/bin/python" "$PWD/.venv/bin/python" "$PWD/../.venv/bin/python"; do
+    [ ! -x "$python" ] || exec "$python" -c ''
+done
+[ -z "${UV_CONFIG_FILE-}${UV_PROJECT-}${UV_ENV_FILE-}" ] || echo "a variable of uv" >>"MARKS"
+exit 2
+"""
+"""What uv does with the folder that it is started in and with variables, by its manual; it finds no other Python."""
+
+
+class Machine(NamedTuple):
+    """A plugin, a hostile repository, and the environment in which the client runs hooks there."""
+
+    plugin: Path
+    folder: Path
+    env: dict[str, str]
+    marks: Path
+
+    def run(self, *words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        """Run a program in the folder that the session was started in, as the client does."""
+        done = subprocess.run(
+            words, input=stdin, env=self.env, cwd=self.folder, capture_output=True, timeout=120, check=False
+        )
+        assert wait_until(lambda: not self._in_the_background()), "something still runs"
+        return done
+
+    def hook(self, event: str, stdin: bytes) -> None:
+        """Run all commands of an event."""
+        hooks = json.loads((self.plugin / "hooks" / "hooks.json").read_text())["hooks"]
+        for command in hooks[event][0]["hooks"]:
+            done = self.run("/bin/sh", "-c", command["command"], stdin=stdin)
+            assert done.returncode == 0, done.stderr
+
+    def marked(self) -> list[str]:
+        """The traps that were sprung."""
+        return sorted(set(self.marks.read_text().splitlines())) if self.marks.exists() else []
+
+    def _in_the_background(self) -> list[str]:
+        home = f"HOME={self.env['HOME']}".encode()
+        found = []
+        for path in Path("/proc").glob("[0-9]*/environ"):
+            try:
+                if home in path.read_bytes().split(b"\0"):
+                    found.append(path.parent.name)
+            except OSError:
+                continue
+        return found
+
+
+def executable(path: Path, text: str) -> Path:
+    """A shell script."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def hostile_repository(root: Path, marks: Path, git_settings: str) -> None:
+    """Everything that a program might look for in a folder or above it."""
+    trap = executable(root / "trap", f"echo \"trap $0\" >>'{marks}'; cat")
+    git = ["git", "-c", "user.name=x", "-c", "user.email=x@y"]
+    (root / "a").write_text("1\n")
+    for words in (["init", "-q"], ["add", "a"], ["commit", "-qm", "one"]):
+        subprocess.run([*git, *words], cwd=root, check=True, env={"PATH": os.environ["PATH"], "HOME": str(root)})
+    for folder in (".", "bin", ".venv/bin", "venv/bin", "node_modules/.bin", "data/venv/bin", "config/local"):
+        for name in PROGRAMS:
+            executable(root / folder / name, f"echo '{folder}/{name}' >>'{marks}'; exit 0")
+    (root / ".venv" / "pyvenv.cfg").write_text(f"home = {root}/bin\nversion = 3.12.0\n")
+    for name in MODULES:
+        (root / f"{name}.py").write_text(f"open({str(marks)!r}, 'a').write('module {name}\\n')\n")
+        site = root / "user" / "lib" / "python3.11" / "site-packages"
+        site.mkdir(parents=True, exist_ok=True)
+        shutil.copy(root / f"{name}.py", site)
+    (root / "data" / "install.json").write_text("{}")
+    shutil.copy(REPO / "requirements.lock", root / "data" / "venv")
+    texts = {
+        "uv.toml": 'python-downloads-json-url = "file:///nowhere"\n[pip]\nno-binary = [":all:"]\n',
+        "pyproject.toml": '[project]\nname = "x"\nversion = "1"\n[tool.uv]\npython-preference = "system"\n',
+        ".python-version": f"{root}/bin/python\n",
+        "pip.conf": f"[global]\nlog = {marks}\n",
+        "setup.cfg": "[easy_install]\n",
+        ".npmrc": f"script-shell={trap}\n",
+        ".envrc": f"{trap}\n",
+        ".env": f"PATH={root}/bin\n",
+        ".tool-versions": f"python path:{root}/bin\n",
+        "mise.toml": f"[hooks]\nenter = '{trap}'\n",
+        "gitconfig": GIT_SETTINGS["all"].format(trap=trap),
+        "profile.sh": f"echo profile >>'{marks}'\n",
+        "require.js": f"require('fs').appendFileSync({json.dumps(str(marks))}, 'node\\n')\n",
+        ".tmux.conf": f"run-shell {trap}\n",
+        ".gitattributes": "* filter=x diff=x\n",
+        ".git/more": FILTER.format(trap=trap),
+    }
+    for name, text in texts.items():
+        (root / name).write_text(text)
+    executable(root / ".git" / "hooks" / "post-index-change", f"echo 'a hook of git' >>'{marks}'")
+    with (root / ".git" / "config").open("r+", encoding="utf-8") as config:
+        before = config.read()
+        config.seek(0)
+        config.write(git_settings.format(trap=trap) + before)
+    os.utime(root / "a", (1, 1))
+    marks.unlink(missing_ok=True)  # what git itself did above
+
+
+def settings_of_repository(root: Path) -> dict[str, str]:
+    """What ``env`` in its .claude/settings.json puts into the environment of hooks."""
+    trap = str(root / "trap")
+    folders = (str(root), ".", "", str(root / "bin"), str(root / "node_modules" / ".bin"), "./bin", "../bin")
+    return {
+        "PATH": ":".join(folders),
+        "RESUME_HOOKS_PYTHON": str(root / ".venv" / "bin" / "python"),
+        "CLAUDE_PLUGIN_DATA": str(root / "data"),
+        "PYTHONPATH": str(root),
+        "PYTHONSTARTUP": str(root / "sitecustomize.py"),
+        "PYTHONUSERBASE": str(root / "user"),
+        "PYTHONBREAKPOINT": "sitecustomize",
+        "VIRTUAL_ENV": str(root / ".venv"),
+        "CONDA_PREFIX": str(root / ".venv"),
+        "PYENV_DIR": str(root),
+        "UV_PYTHON": str(root / ".venv" / "bin" / "python"),
+        "UV_CONFIG_FILE": str(root / "uv.toml"),
+        "UV_PROJECT": str(root),
+        "UV_ENV_FILE": str(root / ".env"),
+        "UV_PYTHON_INSTALL_DIR": str(root / "bin"),
+        "UV_CACHE_DIR": str(root / "cache"),
+        "UV_OFFLINE": "1",
+        "PIP_CONFIG_FILE": str(root / "pip.conf"),
+        "PIP_TARGET": str(root / "bin"),
+        "PIP_LOG": str(root / "log"),
+        "GIT_CONFIG_GLOBAL": str(root / "gitconfig"),
+        "GIT_CONFIG_SYSTEM": str(root / "gitconfig"),
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": "core.fsmonitor",
+        "GIT_CONFIG_VALUE_0": trap,
+        "GIT_EXTERNAL_DIFF": trap,
+        "GIT_SSH_COMMAND": trap,
+        "GIT_PAGER": trap,
+        "GIT_EXEC_PATH": str(root / "bin"),
+        "GIT_TRACE": str(root / "log"),
+        "PAGER": trap,
+        "SHELL": trap,
+        "BROWSER": trap,
+        "BASH_ENV": str(root / "profile.sh"),
+        "ENV": str(root / "profile.sh"),
+        "CDPATH": str(root),
+        "NODE_OPTIONS": f"--require={root}/require.js",
+        "npm_config_userconfig": str(root / ".npmrc"),
+        "TMUX_CONF": str(root / ".tmux.conf"),
+        "XDG_CONFIG_HOME": str(root),
+        "XDG_DATA_HOME": str(root),
+        "TMPDIR": str(root),
+        "OPENSSL_CONF": "./openssl.cnf",
+        "OPENSSL_MODULES": str(root / "bin"),
+        "LD_LIBRARY_PATH": f"{root}/bin::.",
+    }
+
+
+def with_engine(plugin: Path) -> None:
+    """Put the engine beside the plugin, as in a checkout."""
+    executable(plugin / ".venv" / "bin" / "python", f'exec "{sys.executable}" "$@"')
+
+
+@pytest.fixture(params=["uv", "real uv", "python3.9", "both", "neither", "engine"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """What a machine has beside a shell."""
+    found: str = request.param
+    if found == "real uv":
+        need("uv", shutil.which("uv"), "install uv")
+    return found
+
+
+@pytest.fixture
+def machine(kind: str, tmp_path: Path) -> Machine:
+    """One of these machines; the session was started in a folder of the repository."""
+    return make_machine(kind, tmp_path, GIT_SETTINGS["all"])
+
+
+def make_machine(kind: str, tmp_path: Path, git_settings: str) -> Machine:
+    """A machine of a kind, with a plugin, a session and the repository."""
+    marks, root, tools = tmp_path / "marks", tmp_path / "work" / "repo", tmp_path / "tools"
+    plugin = tmp_path / "plugin"
+    for name in ("hooks", "src", "requirements.lock", "requirements-team.lock"):
+        origin = REPO / name
+        if origin.is_dir():
+            shutil.copytree(origin, plugin / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(origin, plugin / name)
+    tools.mkdir()
+    for name in SHELL:
+        need(name, shutil.which(name), "install it")
+        (tools / name).symlink_to(str(shutil.which(name)))
+    if kind == "real uv":
+        (tools / "uv").symlink_to(str(shutil.which("uv")))
+    if kind in {"uv", "both"}:
+        executable(tools / "uv", UV.replace("MARKS", str(marks)))
+    if kind in {"python3.9", "both"}:
+        executable(tools / "python3", f'exec "{python39()}" "$@"')
+    if kind == "engine":
+        with_engine(plugin)
+    (root / "pkg").mkdir(parents=True)
+    hostile_repository(root, marks, git_settings)
+    home = tmp_path / "home"
+    config = home / ".claude"
+    project = config / "projects" / project_key(str(root / "pkg"))
+    project.mkdir(parents=True)
+    records = conversation(4, session_id=ID)
+    for record in records:
+        record["cwd"] = str(root / "pkg")
+    (project / f"{ID}.jsonl").write_bytes(session_bytes(records))
+    given = settings_of_repository(root)
+    env = {
+        **given,
+        "PATH": f"{given['PATH']}:{tools}",
+        "HOME": str(home),
+        "CLAUDE_PROJECT_DIR": str(root / "pkg"),
+        "CLAUDE_PLUGIN_ROOT": str(plugin),
+        "CLAUDE_ENV_FILE": str(tmp_path / "env.sh"),
+    }
+    (root / ".claude").mkdir()
+    (root / ".claude" / "settings.json").write_text(json.dumps({"env": given}))
+    return Machine(plugin, root / "pkg", env, marks)
+
+
+def event(machine: Machine, name: str, **fields: object) -> bytes:
+    """An event of the session, as the client writes it."""
+    config = Path(machine.env["HOME"]) / ".claude"
+    transcript = config / "projects" / project_key(str(machine.folder)) / f"{ID}.jsonl"
+    known = {"session_id": ID, "transcript_path": str(transcript), "cwd": str(machine.folder), "hook_event_name": name}
+    return json.dumps({**known, **fields}, separators=(",", ":")).encode()
+
+
+def test_no_event_runs_anything_of_the_repository(machine: Machine) -> None:
+    """Starts of each kind, prompts with and without a trigger, a turn's end, a tool call, and the end."""
+    for source in ("startup", "resume", "clear", "compact"):
+        machine.hook("SessionStart", event(machine, "SessionStart", source=source))
+    assert machine.marked() == []
+    for prompt in ("fix it", ">resume", ">session", ">handoff next", ">trim", ">search one", ">lineage", ">rollover x"):
+        machine.hook("UserPromptSubmit", event(machine, "UserPromptSubmit", prompt=prompt))
+        assert machine.marked() == [], prompt
+    machine.hook("PreToolUse", event(machine, "PreToolUse", tool_name="Bash", tool_input={"command": "hooks"}))
+    machine.hook("Stop", event(machine, "Stop"))
+    for reason in ("clear", "other"):
+        machine.hook("SessionEnd", event(machine, "SessionEnd", reason=reason))
+    assert machine.marked() == []
+
+
+def test_files_alone_have_nothing_run(machine: Machine) -> None:
+    """Of a repository whose settings nobody read; the client gives its hooks a PATH of the user's."""
+    for name in settings_of_repository(machine.folder.parent):
+        machine.env[name] = machine.env[name].rpartition(":")[2] if name == "PATH" else ""
+    for source in ("startup", "compact"):
+        machine.hook("SessionStart", event(machine, "SessionStart", source=source))
+    machine.hook("UserPromptSubmit", event(machine, "UserPromptSubmit", prompt=">handoff next"))
+    assert machine.marked() == []
+
+
+def test_the_module_runs_nothing_of_the_repository(machine: Machine) -> None:
+    """What a client's start asks, and a command."""
+    transcript = json.loads(event(machine, ""))["transcript_path"]
+    for script in ("offered", "engine"):
+        asked = event(machine, "", command="handoff", args="next")
+        machine.run("/bin/sh", str(machine.plugin / "hooks" / script), "--module", transcript, stdin=asked)
+    assert machine.marked() == []
+
+
+def test_no_verb_runs_anything_of_the_repository(machine: Machine) -> None:
+    """Typed in a shell in the repository; also what installs the engine."""
+    for verb in (*VERBS, "--version", "--install"):
+        words = {
+            "search": ["one"], "handoff": [ID, "-n", "next", "--no-start"], "config": ["vault", "off"],
+            "read": [f"{ID}:1"], "install": ["--dry-run"], "rename": [ID, "title"],
+        }.get(verb, [ID] if verb in {"info", "outline", "lineage", "trim", "fork"} else [])  # fmt: skip
+        machine.run("/bin/sh", str(machine.plugin / "hooks" / "engine"), verb, *words)
+        assert machine.marked() == [], verb
+
+
+@pytest.mark.parametrize("name", GIT_SETTINGS)
+def test_a_handoff_and_a_compaction_run_nothing_that_git_would(tmp_path: Path, name: str) -> None:
+    """With the engine at hand the repository's state is read; its settings in each spelling count for nothing."""
+    machine = make_machine("engine", tmp_path, GIT_SETTINGS[name])
+    machine.hook("UserPromptSubmit", event(machine, "UserPromptSubmit", prompt=">handoff next"))
+    machine.hook("SessionStart", event(machine, "SessionStart", source="compact"))
+    assert machine.marked() == []
+    children = list((Path(machine.env["HOME"]) / ".claude" / "projects").glob("*/*.jsonl"))
+    assert len(children) == 2, "a handoff was made"
+    assert any("uncommitted" in child.read_text() for child in children), "git was asked"
+
+
+def test_a_trap_leaves_a_mark(tmp_path: Path) -> None:
+    """A program of the repository's that does run is seen: the test's own check."""
+    machine = make_machine("neither", tmp_path, "")
+    machine.run("/bin/sh", "-c", "cat; PATH=../bin; uv")
+    assert machine.marked() == ["./cat", "bin/uv"]
+
+
+def test_what_a_program_loads_at_its_start_is_not_the_projects(tmp_path: Path) -> None:
+    """Variables that name code lose what lies in the project; the user's own stays."""
+    machine = make_machine("neither", tmp_path, "")
+    script = f'. "{machine.plugin}/hooks/programs"; /usr/bin/env'
+    loaded = {"LD_LIBRARY_PATH": f".:/usr/lib:{machine.folder}", "OPENSSL_CONF": "x/y", "OPENSSL_MODULES": "/usr/lib/x"}
+    env = {**machine.env, **loaded, "GCONV_PATH": str(machine.folder)}
+    done = subprocess.run(["/bin/sh", "-c", script], env=env, cwd=machine.folder, capture_output=True, check=True)
+    found = dict(row.split("=", 1) for row in done.stdout.decode().splitlines() if "=" in row)
+    assert (found["LD_LIBRARY_PATH"], found["OPENSSL_MODULES"]) == ("/usr/lib", "/usr/lib/x")
+    assert not found.get("GCONV_PATH")
+    assert not {"OPENSSL_CONF", "BASH_ENV", "ENV", "CDPATH"} & found.keys()
+
+
+def test_without_a_project_path_stays(tmp_path: Path) -> None:
+    """In the home folder nothing but relative folders goes: it may be a repository, and holds the user's programs."""
+    machine = make_machine("neither", tmp_path, "")
+    home = Path(machine.env["HOME"])
+    (home / ".git").mkdir()
+    (home / "bin").mkdir()
+    (home / "src").mkdir()
+    (home / "src" / "bin").mkdir()
+    script = f'. "{machine.plugin}/hooks/programs"; echo "$PATH"'
+    path = f"{home}/bin:bin::{home}/src/bin:/bin"
+    for folder, left in ((home, f"{home}/bin:{home}/src/bin:/bin"), (home / "src", f"{home}/bin:/bin")):
+        env = {"HOME": str(home), "PATH": path, "CLAUDE_PROJECT_DIR": str(folder)}
+        done = subprocess.run(
+            ["/bin/sh", "-c", script], env=env, cwd=folder, capture_output=True, check=True, text=True
+        )
+        assert done.stdout == f"{left}\n"

@@ -1,0 +1,66 @@
+"""Of statements of the user's that contradict each other the newest holds; what is alike, but no change, stays."""
+
+from __future__ import annotations
+
+import pytest
+
+from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.opening import full
+from resume_hooks.reading.digest.reversals import corrected, superseded
+from resume_hooks.sessions.locate import session_file
+from tests.builders import SESSION, ConfigHome, assistant, user, write_session
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("Keep the size of an upload at 64 MB.", "The size of an upload must stay at 96 MB."),
+        ("Keep the cache of the thumbnails at 2 GB.", "Actually, the cache of the thumbnails must be 3 GB."),
+        ("We need to bring the first paint to 900 ms.", "Make it 700 ms for the first paint."),
+        ("The owner of the payments service is Ilse.", "The owner of the payments service is now Marco."),
+        ("I prefer imperative mood for the commit messages.", "For the commit messages use past tense instead."),
+        ("Never run the purge job outside host-19.", "Actually, never run the purge job outside host-23."),
+        ("The retry budget of the importer is 7 attempts.", "You get 9 attempts as the retry budget of the importer."),
+        ("The log of the nightly job is a.txt.", "New rule for the log of the nightly job: b.txt."),
+    ],
+)  # fmt: skip
+def test_a_new_value_takes_back_the_old_one(older: str, newer: str) -> None:
+    """With the words of a change, or where the same is counted anew."""
+    assert superseded([older, "The tests are slow.", newer]) == {0: 2}
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("Never run the fuzzer outside the sandbox.", "Actually, never run the chaos monkey outside the drill."),
+        ("Add a test for the parser.", "Actually, fix the parser."),
+        ("158.5 npm error This is an error with npm itself.", "166.9 npm error This is an error with npm itself."),
+        ("The port of the staging database is 6543.", "The port of the test database of the mailer is 7001."),
+    ],
+)
+def test_what_is_alike_but_no_change(older: str, newer: str) -> None:
+    """Another subject in the same words, a request, a line of a log."""
+    rest = ["Never run the purge job outside of it.", "Never run the scripts outside of it.", "Never run it outside."]
+    assert superseded([*rest, older, newer]).get(3) is None
+
+
+def test_the_user_corrects_the_assistant() -> None:
+    """In so many words, and afterwards; the same value again is no correction."""
+    found, wrong = "The host of the build cache is cache-07.", "The host of the build cache is now cache-11."
+    assert list(corrected([(1, found)], [(2, wrong)])) == [(0, 0)]
+    assert list(corrected([(3, found)], [(2, wrong)])) == []
+    assert list(corrected([(1, found)], [(2, "The host of the build cache is slow.")])) == []
+
+
+def test_what_is_no_demand_takes_back_a_demand(config_home: ConfigHome) -> None:
+    """The list of demands has none that the talk marks as taken back."""
+    records = [
+        user("We need to bring the first paint of the dashboard to 900 ms.", uuid="u1"),
+        assistant("Understood.", uuid="a1", parent="u1", ts=1),
+        user("Make it 700 ms for the first paint of the dashboard.", uuid="u2", parent="a1", ts=2),
+        assistant("Understood.", uuid="a2", parent="u2", ts=3),
+    ]
+    path = write_session(config_home.project(), SESSION, records)
+    digest = digest_of(session_file(str(path)), config_home.where)
+    assert not any("900 ms" in entry.text for entry in digest.of("constraints"))
+    assert "[superseded at :2:" in full(digest)

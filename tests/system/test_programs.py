@@ -1,0 +1,120 @@
+"""What the project can't do: choose a program, its folder, or its variables."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.system import programs
+
+
+def program(path: Path, text: str = "") -> str:
+    """A shell script."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, in a repository in a repository."""
+    folder = tmp_path / "home" / "outer" / "repo" / "pkg"
+    folder.mkdir(parents=True)
+    (folder.parent / ".git").mkdir()
+    (folder.parent.parent / ".git").mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def env_of(project: Path, *folders: object, **more: str) -> dict[str, str]:
+    """An environment with this PATH; the home is three folders above the project."""
+    return {"HOME": str(project.parents[2]), "PATH": os.pathsep.join(map(str, folders)), **more}
+
+
+def test_a_program_is_found_outside_the_project(project: Path, tmp_path: Path) -> None:
+    """Relative and empty entries, the project's folders and those of repositories around it, are passed over."""
+    wanted = program(tmp_path / "home" / "bin" / "tool")
+    inside = [project / "bin", project.parent / "bin", project.parent.parent / "bin"]
+    for folder in inside:
+        program(folder / "tool")
+    link = tmp_path / "link"
+    link.symlink_to(project)
+    env = env_of(project, "", ".", "bin", *inside, link / "bin", tmp_path / "home" / "bin")
+    assert programs.find("tool", env) == wanted
+    assert programs.search_path(env) == str(tmp_path / "home" / "bin")
+    assert programs.find("tool", env_of(project, *inside)) is None
+    assert programs.search_path(env_of(project, "", ".")) == os.defpath
+
+
+def test_a_path_is_a_program_only_outside_the_project(project: Path, tmp_path: Path) -> None:
+    """A name with a folder is not looked for elsewhere; the Python that runs us may lie anywhere."""
+    env = env_of(project)
+    outside = program(tmp_path / "tool")
+    assert programs.find(outside, env) == outside
+    assert programs.find(program(project / "tool"), env) is None
+    assert programs.find("./tool", env) is None
+    assert programs.find(sys.executable, {**env, "CLAUDE_PROJECT_DIR": sys.prefix}) == sys.executable
+
+
+def test_the_clients_folder_is_a_project_too(project: Path, tmp_path: Path) -> None:
+    """Beside the working folder."""
+    tool = program(tmp_path / "other" / "bin" / "tool")
+    env = env_of(project, tmp_path / "other" / "bin")
+    assert programs.find("tool", env) == tool
+    assert programs.find("tool", {**env, "CLAUDE_PROJECT_DIR": str(tmp_path / "other")}) is None
+
+
+def test_a_home_in_a_repository_keeps_its_programs(project: Path, tmp_path: Path) -> None:
+    """Neither the home folder nor what lies above it is a project, also where a session was started there."""
+    home = tmp_path / "home"
+    (home / ".git").mkdir()
+    (tmp_path / ".git").mkdir()
+    tool = program(home / "bin" / "tool")
+    env = env_of(project, home / "bin")
+    assert programs.find("tool", env) == tool
+    for folder in (home, tmp_path):
+        os.chdir(folder)
+        assert programs.find("tool", {**env, "CLAUDE_PROJECT_DIR": str(folder)}) == tool
+
+
+def test_a_program_gets_listed_variables_in_the_root_folder(project: Path, tmp_path: Path) -> None:
+    """Of those that name files, what lies in the project goes, too."""
+    program(tmp_path / "bin" / "tool", 'pwd; env; echo "$*"')
+    refused = dict.fromkeys(("PYTHONPATH", "UV_PYTHON", "PIP_TARGET", "GIT_DIR", "LD_PRELOAD", "NODE_OPTIONS"), "x")
+    env = env_of(project, tmp_path / "bin", "/bin", "/usr/bin", DISPLAY=":1", LC_TIME="C", **refused)
+    env |= {"XDG_CONFIG_HOME": str(project), "SSL_CERT_FILE": str(tmp_path / "cert")}
+    done = programs.run(["tool", "a b"], env, stdout=subprocess.PIPE)
+    folder, *variables, said = done.stdout.decode().splitlines()
+    assert (done.returncode, folder, said) == (0, "/", "a b")
+    names = {row.partition("=")[0] for row in variables} - {"PWD", "_", "SHLVL", "OLDPWD"}
+    assert names == {"HOME", "PATH", "DISPLAY", "LC_TIME", "SSL_CERT_FILE"}
+
+
+def test_a_given_environment_has_no_programs_of_the_project(project: Path, tmp_path: Path) -> None:
+    """Who needs more variables, or another folder, says so; PATH loses the project's folders all the same."""
+    program(tmp_path / "bin" / "tool", 'pwd; echo "$PATH $EXTRA"')
+    env = env_of(project, project / "bin", tmp_path / "bin", EXTRA="yes")
+    done = programs.run(["tool"], env, folder=str(project), environ=env, stdout=subprocess.PIPE)
+    assert done.stdout.decode() == f"{project}\n{tmp_path / 'bin'} yes\n"
+
+
+def test_what_takes_too_long_is_ended(project: Path, tmp_path: Path) -> None:
+    """And what is not there is told as such."""
+    program(tmp_path / "bin" / "tool", "exec sleep 60")
+    env = env_of(project, tmp_path / "bin", "/bin", "/usr/bin")
+    with pytest.raises(subprocess.TimeoutExpired):
+        programs.run(["tool"], env, timeout=0.1)
+    with pytest.raises(FileNotFoundError):
+        programs.run(["no-such-tool"], env)
+
+
+def test_temporary_folders_are_not_made_in_the_project(project: Path, tmp_path: Path) -> None:
+    """TMPDIR may name a folder of the project's, or none."""
+    assert programs.temporary_folders({"TMPDIR": str(tmp_path)}) == str(tmp_path)
+    for named in (str(project), "tmp", "", str(tmp_path / "nowhere")):
+        assert programs.temporary_folders(env_of(project, TMPDIR=named)) == "/tmp"

@@ -1,0 +1,153 @@
+"""There is one way to start a program in Python, ``system.programs``, and one in shell scripts, ``hooks/programs``."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.needs import REPO
+
+OWNER = REPO / "src" / "resume_hooks" / "system" / "programs.py"
+PYTHON = sorted([*(REPO / "src").rglob("*.py"), *(REPO / "hooks").glob("*.py")])
+SCRIPTS = sorted(path for path in (REPO / "hooks").iterdir() if path.is_file() and not path.suffix)
+
+FORBIDDEN = re.compile(
+    r"subprocess\.(Popen|run|call|check_call|check_output|getoutput|getstatusoutput)"
+    r"|os\.(system|popen|startfile|exec\w+|spawn\w+|posix_spawnp?)"
+    r"|(asyncio\.|loop\.)?(create_subprocess\w+|subprocess_exec|subprocess_shell)"
+    r"|pty\.(spawn|fork)|shutil\.which|webbrowser\.\w+|pydoc\.(pager|pipepager)|runpy\.\w+"
+    r"|click\.(edit|launch|echo_via_pager)|multiprocessing\.(Process|Pool|get_context|Manager)"
+    r"|concurrent\.futures\.ProcessPoolExecutor|_posixsubprocess\.\w+"
+)
+ALLOWED = {
+    "src/resume_hooks/maintenance/uninstall.py": {"shutil.which"},  # says where a command is, and starts none
+    "src/resume_hooks/search/index/read_transcript.py": {"multiprocessing.get_context"},  # forks of ourselves
+}
+"""Files beside the owner, and what they may call."""
+
+
+def without_annotations(tree: ast.AST) -> ast.AST:
+    """A source whose types, which call nothing, are left out."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg | ast.AnnAssign):
+            node.annotation = ast.Constant(None)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            node.returns = None
+    return tree
+
+
+def uses(source: str) -> Iterator[str]:
+    """Every dotted name in a source but in annotations, under the names that its imports stand for."""
+    tree = without_annotations(ast.parse(source))
+    meant = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                meant[alias.asname or alias.name] = alias.name
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                meant[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+                yield f"{node.module}.{alias.name}"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            first, _, rest = ast.unparse(node).partition(".")
+            yield f"{meant.get(first, first)}.{rest}"
+
+
+@pytest.mark.parametrize("path", PYTHON, ids=lambda path: str(path.relative_to(REPO)))
+def test_python_starts_programs_in_one_place(path: Path) -> None:
+    """No other module calls what starts a program, under whatever name it is imported."""
+    if path == OWNER:
+        return
+    found = {name for name in uses(path.read_text(encoding="utf-8")) if FORBIDDEN.fullmatch(name)}
+    assert found <= ALLOWED.get(str(path.relative_to(REPO)), set())
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import subprocess as s\ns.run(['x'])",
+        "from subprocess import Popen as P\nP(['x'])",
+        "import os\nos.execvp('x', ['x'])",
+        "def f():\n    from asyncio import create_subprocess_exec\n",
+        "import asyncio\nasyncio.create_subprocess_shell('x')",
+        "import pty\npty.spawn('x')",
+        "import click\nclick.edit()",
+    ],
+)
+def test_another_way_is_seen(source: str) -> None:
+    """The test's own check."""
+    assert any(FORBIDDEN.fullmatch(name) for name in uses(source))
+
+
+SOURCED = {"near-end", "new-folder", "programs", "where"}
+"""Scripts that others read in, behind hooks/programs."""
+
+OURS = re.compile(r'"\$(?:any|python)"(?= )(?! \])')
+"""A Python of our choice, as a command; in ``[ -x "$any" ]`` it is none."""
+
+FOREIGN = re.compile(
+    r"(?:^|[;&|({!]|\b(?:then|else|elif|if|do|exec|env)\b)\s*(?:[A-Z_]+=\S*\s+)*(?:uv|git|python[\d.]*|pip|node|claude|tmux)(?![\w=])"
+)
+"""A program that looks for files in its working folder, as a command, but behind ``apart``."""
+
+
+def code_of(script: str) -> list[str]:
+    """The lines of a shell script without comments."""
+    lines = (re.sub(r"(?:^|\s)#.*", "", line).strip() for line in script.splitlines())
+    return [line for line in lines if line]
+
+
+def started_otherwise(script: str) -> list[str]:
+    """The lines that start a Python without ``-I`` and a script of ours, or what looks into its working folder."""
+    found = []
+    for line in code_of(script):
+        behind = [line[ours.end() :] for ours in OURS.finditer(line)]
+        if not all(re.match(r' -I (?:"\$here/|"\$@"|-c )', words) for words in behind):
+            found.append(line)
+        if FOREIGN.search(re.sub(r"""'[^']*'|"[^"]*\"""", "", line)):
+            found.append(line)
+    return found
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+def test_scripts_start_programs_in_one_way(path: Path) -> None:
+    """They read hooks/programs before they start anything; a Python gets ``-I``, others run behind ``apart``."""
+    script = path.read_text(encoding="utf-8")
+    if path.name != "programs":
+        assert started_otherwise(script) == []
+    if path.name not in SOURCED:
+        before = script.partition('/programs"\n')[0]
+        assert [line for line in code_of(before) if not line.startswith(("case $0 in", ". "))] == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "uv run python x",
+        "x && git status",
+        "exec python3 -I x",
+        '"$any" install.py',
+        '[ -x "$python" ] && "$python" "$here/x.py"',
+        "if PATH=x uv; then",
+    ],
+)
+def test_another_way_is_seen_in_a_script(line: str) -> None:
+    """The test's own check."""
+    assert started_otherwise(line)
+
+
+def test_hooks_start_with_our_scripts_alone() -> None:
+    """What the client runs sources a script of the plugin, by the client's own shell; the module asks the same way."""
+    for name in ("hooks.json", "codex.json"):
+        for command in re.findall(r'"command": "(trap .*)"', (REPO / "hooks" / name).read_text(encoding="utf-8")):
+            assert re.fullmatch(
+                r"trap 'exit 0' EXIT; \. \\\"\$CLAUDE_PLUGIN_ROOT/hooks/[a-z-]+\\\" 2>/dev/null", command
+            )
+    modules = "".join(path.read_text(encoding="utf-8") for path in (REPO / "hooks").glob("*.mjs"))
+    assert re.findall(r"process\.run\(\['([^']*)'", modules) == ["/bin/sh"]
+    assert "child_process" not in modules
