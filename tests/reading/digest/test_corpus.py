@@ -45,7 +45,14 @@ def _claimed(section: str, entry: DigestEntry, said: str) -> list[str]:
 def _claimed_of_now(text: str) -> list[str]:
     """The same of a line on where the session stands: none of those on the repository and on what is unanswered."""
     head, colon, named = text.partition(": ")
-    ours = ("git", "not committed", "plan mode is on", "this session shows", "since the session's", "rules of the skill")
+    ours = (
+        "git",
+        "not committed",
+        "plan mode is on",
+        "this session shows",
+        "since the session's",
+        "rules of the skill",
+    )
     if not colon or head.startswith(ours):
         return []
     if head == "read this first":
