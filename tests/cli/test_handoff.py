@@ -117,3 +117,21 @@ def test_a_kept_digest_is_read_and_not_found(config_home: ConfigHome, cli: Cli, 
     assert opening.full(digest) in done.stdout.decode()
     hits = document("search", "zymurgy", "--all")["data"]["hits"]
     assert {hit["session_id"] for hit in hits} == {SESSION}
+
+
+@pytest.mark.parametrize("more", [["-n", "go on"], ["--print"], ["--new-task", "x"]])
+def test_a_copy_takes_no_step(document: Document, parent: Path, more: list[str]) -> None:
+    """It would be lost: a copy has no opening that could say it."""
+    before = sorted(parent.parent.iterdir())
+    error = document("handoff", SESSION, "--size", "all", *more, code=2)["error"]
+    assert "which has no opening" in error["message"]
+    assert sorted(parent.parent.iterdir()) == before
+
+
+@pytest.mark.parametrize("size", ["0k", "49k", "4", "4kb", "big"])
+def test_what_is_no_size(document: Document, parent: Path, size: str) -> None:
+    """The error shows sizes, and nothing is made."""
+    before = sorted(parent.parent.iterdir())
+    error = document("handoff", SESSION, "--size", size, code=2)["error"]
+    assert "A size is 1k to 48k, such as 4k or 24k, or all." in error["remedy"]
+    assert sorted(parent.parent.iterdir()) == before

@@ -92,8 +92,7 @@ def test_the_table(config_home: ConfigHome) -> None:
         "rollover      33k 210k 230k  and a summary",
         "compact      1.0M  980 1.4M  a summary",
         "warm, cold: its first request, in input tokens",
-        "pays off after prompts: trim 7, handoff 1,",
-        "  rollover never, compact never",
+        "pays off after prompts: trim 7, handoff 1",
         "30,000 of each: instructions and tools",
         "cache: 4 min left",
         "a prompt: about 3 requests, adds 4,100 tokens",
@@ -125,6 +124,16 @@ def test_a_trim_that_was_not_told(config_home: ConfigHome, trim_estimated: bool,
     """The line says why there is no figure."""
     without = tuple(row for row in FIGURES if row.name != TRIM)
     assert f"trim       {words}" in table(comparison(config_home, estimates=without, trim_estimated=trim_estimated))
+
+
+def test_when_a_way_pays(config_home: ConfigHome) -> None:
+    """Only those that do are named, on two lines where need be; or that none does."""
+    late = tuple(row._replace(pays_after=100 + at) if at else row for at, row in enumerate(FIGURES))
+    lines = table(comparison(config_home, estimates=late))
+    assert "pays off after prompts: trim 101, handoff 102," in lines
+    assert "  rollover 103, compact 104" in lines
+    never = tuple(row._replace(pays_after=None) for row in FIGURES)
+    assert "none pays off within 200 prompts" in table(comparison(config_home, estimates=never))
 
 
 def test_sizes_that_were_not_measured(config_home: ConfigHome) -> None:

@@ -131,7 +131,7 @@ def table(comparison: Comparison) -> list[str]:
     if not any(way.name == TRIM for way in comparison.estimates):
         why = "nothing to trim" if comparison.trim_estimated else "too long to look at here: a trim does"
         rows.insert(2, f"{TRIM:<11}{why}")
-    paid = wrap(f"pays off after prompts: {_pays(comparison)}", TABLE_COLUMNS, subsequent_indent="  ")
+    paid = wrap(_pays(comparison), TABLE_COLUMNS, subsequent_indent="  ")
     base = f"{comparison.base.tokens:,} of each: instructions and tools"
     return [*rows, "warm, cold: its first request, in input tokens", *paid, base, *_habit(comparison)]
 
@@ -172,9 +172,9 @@ def _size_carries(size: DialSize) -> str:
 
 def _pays(comparison: Comparison) -> str:
     """After how many prompts each way has cost less than going on, the handoff at its usual size."""
-    counts = ((way.name, way.pays_after) for way in comparison.estimates if way.name != GO_ON)
-    said = [f"{name} {'never' if count is None or count > MOST_TURNS else count}" for name, count in counts]
-    return ", ".join(said)
+    counts = ((way.name, way.pays_after or 0) for way in comparison.estimates)
+    paid = [f"{name} {count}" for name, count in counts if 0 < count <= MOST_TURNS]
+    return f"pays off after prompts: {', '.join(paid)}" if paid else f"none pays off within {MOST_TURNS} prompts"
 
 
 def _habit(comparison: Comparison) -> list[str]:
