@@ -146,6 +146,23 @@ def test_what_would_change_nothing_is_not_stored(config_home: ConfigHome, variab
     assert not os.path.exists(settings_file(where))
 
 
+@pytest.mark.parametrize(
+    ("given", "kept"), [("handoff", "12k"), ("handoff@150k", "12k@150k"), ("24k@90k", "24k@90k"), ("trim", "trim")]
+)
+def test_a_compaction_of_0_2_0_is_the_usual_size(config_home: ConfigHome, given: str, kept: str) -> None:
+    """What is stored, and what was, is read by its name of today."""
+    assert store("compaction", given, config_home.where) == kept
+    stored(config_home, {"compaction": given})
+    assert load(config_home.where)["compaction"] == Setting(kept, "file")
+
+
+@pytest.mark.parametrize("value", ["49k", "0k", "handoffs", "handoff@59k", "trim handoff", "all"])
+def test_no_way_to_compact(config_home: ConfigHome, value: str) -> None:
+    """The error names the sizes."""
+    with pytest.raises(UsageError, match="client, trim, or a size such as 24k, up to 48k"):
+        store("compaction", value, config_home.where)
+
+
 @pytest.mark.parametrize("text", ["help, Session", ">help >session", "help session", "help,session,"])
 def test_words_are_read_however_they_are_separated(config_home: ConfigHome, text: str) -> None:
     """Triggers are named with or without their sign, in any case."""

@@ -18,11 +18,13 @@ from resume_hooks.seam import with_parts
 Value = int | str | tuple[str, ...]
 FILE_NAME = "settings.json"
 VAULT = "20G"
+USUAL_SIZE = "12k"  # of a handoff
 VERSION = 1  # the form of the file; a newer one is read but not written
 
 _MODEL = r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,199}"  # a Bedrock profile or a deployment, too; no option of the client
 _HANDOFF_SIZE = r"(?:[1-9]|[1-3][0-9]|4[0-8])k"
-_COMPACTION = rf"client|(?:trim|handoff|{_HANDOFF_SIZE})(?:@(?:[6-9][0-9]|[1-9][0-9]{{2,3}})k)?"
+_COMPACTION = rf"client|(?:trim|{_HANDOFF_SIZE})(?:@(?:[6-9][0-9]|[1-9][0-9]{{2,3}})k)?"
+_FORMER_COMPACTION = re.compile(r"\Ahandoff(?=@|\Z)")  # of 0.2.0, which had one size
 _BYTES = re.compile(r"([0-9]{1,15})([KMGT]?)I?B?")
 _UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 _PATH = r"[^\x00-\x1f\x7f]{0,1000}"
@@ -89,6 +91,13 @@ def _like(pattern: str, what: str) -> Callable[[object], Value]:
     return read
 
 
+def _compaction(raw: object) -> Value:
+    """A way to compact, or the size of a handoff; ``handoff`` is what is said for the usual size by who knew 0.2.0."""
+    now = _FORMER_COMPACTION.sub(USUAL_SIZE, raw) if isinstance(raw, str) else raw
+    sizes = "a size such as 24k, up to 48k"
+    return _like(_COMPACTION, f"client, trim, or {sizes}; the latter two from 60k tokens on also as 24k@150k")(now)
+
+
 def _path(ending: str, what: str) -> Callable[[object], Value]:
     """A path with this ending; ``""`` for none."""
     return _like(rf"(?:{_PATH}{re.escape(ending)})?", what)
@@ -137,13 +146,11 @@ _CORE: dict[str, Key] = {
         "What Claude Code does when a session is full: client = its own summary; in place, without a model: trim, "
         "or a size such as 24k = what a handoff of that size carries. trim@150k, 24k@150k: between turns, from so many "
         "tokens on.",
-        _like(
-            _COMPACTION, "one of client, trim, a size such as 24k; the latter two from 60k tokens on also as trim@150k"
-        ),
+        _compaction,
         title="What happens to a full session",
     ),
     "handoff_size": Key(
-        "12k",
+        USUAL_SIZE,
         "Tokens that a handoff carries at most, 1k to 48k: what was said, and lists of files, commands and failures.",
         _like(_HANDOFF_SIZE, "a size such as 4k or 24k, up to 48k"),
         title="How much a handoff carries",

@@ -130,3 +130,21 @@ def test_every_reference_of_an_opening_can_be_read(document: Document, parent: P
         assert document("read", f"{SESSION[:8]}{number}")["data"]
     (whole,) = re.findall(r"all of it: resume-hooks read (\S+)\)", told)
     assert "digest" in document("read", whole)["data"]["text"]
+
+
+@pytest.mark.parametrize("more", [["-n", "go on"], ["--print"], ["--new-task", "x"]])
+def test_a_copy_takes_no_step(document: Document, parent: Path, more: list[str]) -> None:
+    """It would be lost: a copy has no opening that could say it."""
+    before = sorted(parent.parent.iterdir())
+    error = document("handoff", SESSION, "--size", "all", *more, code=2)["error"]
+    assert "which has no opening" in error["message"]
+    assert sorted(parent.parent.iterdir()) == before
+
+
+@pytest.mark.parametrize("size", ["0k", "49k", "4", "4kb", "big"])
+def test_what_is_no_size(document: Document, parent: Path, size: str) -> None:
+    """The error shows sizes, and nothing is made."""
+    before = sorted(parent.parent.iterdir())
+    error = document("handoff", SESSION, "--size", size, code=2)["error"]
+    assert "A size is 1k to 48k, such as 4k or 24k, or all." in error["remedy"]
+    assert sorted(parent.parent.iterdir()) == before

@@ -55,8 +55,8 @@ def test_for_people(cli: Cli, parent: str, project: str) -> None:
         "92 % of 180,000. handoff leaves ",
         "; handoff fits best: nearly full.",
         "165,005 tokens",
-        "estimated   leaves",
-        "go on      165,005    165,005",
+        "estimated  leaves",
+        "go on        165k  17k 206k  everything",
         "cache: cold",
         f"claude --resume {SESSION}",
         f"/resume {SESSION}",
@@ -86,7 +86,12 @@ def test_for_programs(document: Document, parent: str) -> None:
         "uncached": 165_005,
         "next_turn": 206_256,
         "pays_after": None,
+        "warm": 16_506,
+        "cold": 206_256,
     }
+    assert [row["size"] for row in data["dial"]] == ["1k", "4k", "12k", "24k", "all"]
+    assert data["dial"][-1]["after"] == data["context"]["tokens"]
+    assert all((row["cut"], row["warm"] <= row["cold"]) == (0, True) for row in data["dial"])
     assert (data["recommendation"], data["prompts_left"]) == ("handoff", None)
     assert data["advice"]["way"] == "handoff"
     assert data["commands"]["in_client"] == f"/resume {SESSION}"

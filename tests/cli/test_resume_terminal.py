@@ -77,7 +77,7 @@ def test_keys_move_and_the_preview_turns(desk: Desk) -> None:
     screen.key("Tab")
     screen.wait_for("1 session, oldest first")
     screen.key("Tab")
-    screen.wait_for("not cached")
+    screen.wait_for("warm cold")
 
 
 def test_the_foot_names_the_keys_that_answer(desk: Desk) -> None:

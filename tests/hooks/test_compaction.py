@@ -161,7 +161,7 @@ def test_at_the_line_all_is_built_anew(parent: Path, monkeypatch: pytest.MonkeyP
     assert trimmed["messages"][0] == 0
     assert re.fullmatch(r"trim@60k: \d+k tokens, now about \d+k; back: /untrim", trimmed["remark"])
     assert trimmed["after"] < trimmed["before"] * 0.8
-    handed = at_line(rows, "handoff@60k", monkeypatch)
+    handed = at_line(rows, "12k@60k", monkeypatch)
     assert handed["messages"][0] in {16, 20}
     assert handed["messages"][-1] == [len(rows) - 1]
 
@@ -189,7 +189,7 @@ def test_a_client_that_started_anew_lets_it_rest(
     assert ("Fewer than 5 turns" in reply.get("skip", "")) == rests
 
 
-@pytest.mark.parametrize(("chosen", "tokens"), [("handoff@150k", 150_000), ("trim@1000k", 1_000_000)])
+@pytest.mark.parametrize(("chosen", "tokens"), [("24k@150k", 150_000), ("trim@1000k", 1_000_000)])
 def test_the_module_learns_of_the_line(parent: Path, monkeypatch: pytest.MonkeyPatch, chosen: str, tokens: int) -> None:
     """With what stands behind the client's command; also where no notice is wanted. Without a line there is none."""
     del parent

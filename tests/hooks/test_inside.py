@@ -211,7 +211,7 @@ def test_a_card_has_its_table_behind_a_key(parent: Path) -> None:
     assert not any("--table" in line for line in card["lines"])
     whole = ask("full", "--table")["text"].split("\n")
     assert whole[: len(card["lines"])] == card["lines"]
-    assert [line.strip() for line in whole[len(card["lines"]) : -1]] == list(card["more"])
+    assert [line.removeprefix("  ") for line in whole[len(card["lines"]) : -1]] == list(card["more"])
     assert "Table: /full --table" in ask("full", screen=False)["text"]
     assert "/handoff fix it" in ask("full", "fix it")["text"]
 

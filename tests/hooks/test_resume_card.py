@@ -6,7 +6,18 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive.compare import COMPACT, GO_ON, HANDOFF, ROLLOVER, TRIM, Advice, Comparison, Estimate
+from resume_hooks.derive.compare import (
+    COMPACT,
+    GO_ON,
+    HANDOFF,
+    ROLLOVER,
+    TRIM,
+    Advice,
+    Comparison,
+    Estimate,
+    SizeEstimate,
+)
+from resume_hooks.derive.dial import DialSize
 from resume_hooks.hooks.resume_card import headline, resume_card, table
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.system.clipboard import Copied
@@ -21,11 +32,18 @@ MOST_LINES = 10
 """Rows of a card, of the 24 that a small terminal has."""
 
 FIGURES = (
-    Estimate(GO_ON, 150_000, 1_200, 20_000, None),
-    Estimate(TRIM, 60_000, 42_000, 60_000, 7),
-    Estimate(HANDOFF, 31_154, 13_200, 18_300, 1),
-    Estimate(ROLLOVER, 32_700, 74_700, 90_000, 1_200),
-    Estimate(COMPACT, 1_048_000, 1_031_200, 300_000, None),
+    Estimate(GO_ON, 150_000, 1_200, 20_000, None, 15_000, 187_500),
+    Estimate(TRIM, 60_000, 42_000, 60_000, 7, 54_300, 75_000),
+    Estimate(HANDOFF, 31_154, 13_200, 18_300, 1, 18_300, 38_900),
+    Estimate(ROLLOVER, 32_700, 74_700, 90_000, 1_200, 210_000, 230_000),
+    Estimate(COMPACT, 1_048_000, 1_031_200, 300_000, None, 980, 1_350_000),
+)
+DIAL = (
+    SizeEstimate(DialSize("1k", 31_000, 23_000, 24_000, is_lists=True), 18_000, 38_000),
+    SizeEstimate(DialSize("12k", 42_000, 11_000, 24_000), 32_000, 53_000),
+    SizeEstimate(DialSize("24k", 54_000, 0, 24_000), 46_000, 67_000),
+    SizeEstimate(DialSize("48k", 78_000, 0, 24_000, has_calls=True), 76_000, 97_000),
+    SizeEstimate(DialSize("all", 150_000, 0), 166_000, 187_500),
 )
 
 
@@ -34,6 +52,7 @@ def comparison(home: ConfigHome, **fields: Any) -> Comparison:
     path = write_session(home.project(), SESSION, [*conversation(2), custom_title("Fix the parser")])
     own: dict[str, Any] = {
         "session_id": SESSION, "glance": HeadTail(path), "folder": "/home/user/proj", "age": 40, "estimates": FIGURES,
+        "dial": DIAL,
         "context": ContextUse(150_000, 200_000, measured=True), "traffic": Traffic(1, FIVE_MINUTES, 149_000, 3, 4_100),
         "base": FirstRequest(30_000, 18_000), "trim_estimated": True, "planned": True, "prompts_left": None,
         "advice": None, **fields,
@@ -55,20 +74,26 @@ def test_a_few_lines_of_what_a_client_shows_in_eighty_columns(
     assert text.endswith("\nBest: go on" if whole else "\nTable: >resume --table")
     lines = text.split("\n")
     assert len(lines[-1]) <= LAST_LINE
-    assert sum(-(-len(line) // 70) for line in lines) <= MOST_LINES + 4 * whole
+    assert sum(-(-len(line) // 70) for line in lines) <= MOST_LINES + 12 * whole
 
 
 def test_the_table(config_home: ConfigHome) -> None:
-    """A line a way, called an estimate, in 48 columns: what it leaves, what is sent anew, when it pays."""
+    """A line a way and a size, called an estimate, in 48 columns: what it leaves, costs warm and cold, and carries."""
     lines = table(comparison(config_home))
     assert lines == [
-        "estimated   leaves not cached  pays off",
-        "go on      150,000      1,200",
-        "trim        60,000     42,000  after 7 prompts",
-        "handoff     31,154     13,200  after 1 prompt",
-        "rollover    32,700     74,700  never",
-        "compact  1,048,000  1,031,200  never",
-        "30,000 of these: instructions and tools",
+        "estimated  leaves warm cold  carries",
+        "go on        150k  15k 188k  everything",
+        "trim          60k  54k  75k  less tool output",
+        "handoff 1k    31k  18k  38k  lists, last answer",
+        "handoff 12k   42k  32k  53k  cuts 11k of 24k",
+        "handoff 24k   54k  46k  67k  the whole talk",
+        "handoff 48k   78k  76k  97k  talk, latest calls",
+        "handoff all  150k 166k 188k  everything, a copy",
+        "rollover      33k 210k 230k  and a summary",
+        "compact      1.0M  980 1.4M  a summary",
+        "warm, cold: its first request, in input tokens",
+        "pays off after prompts: trim 7, handoff 1",
+        "30,000 of each: instructions and tools",
         "cache: 4 min left",
         "a prompt: about 3 requests, adds 4,100 tokens",
     ]
@@ -98,7 +123,29 @@ def test_what_the_api_still_has(config_home: ConfigHome, traffic: Traffic, age: 
 def test_a_trim_that_was_not_told(config_home: ConfigHome, trim_estimated: bool, words: str) -> None:
     """The line says why there is no figure."""
     without = tuple(row for row in FIGURES if row.name != TRIM)
-    assert f"trim     {words}" in table(comparison(config_home, estimates=without, trim_estimated=trim_estimated))
+    assert f"trim       {words}" in table(comparison(config_home, estimates=without, trim_estimated=trim_estimated))
+
+
+def test_when_a_way_pays(config_home: ConfigHome) -> None:
+    """Only those that do are named, on two lines where need be; or that none does."""
+    late = tuple(row._replace(pays_after=100 + at) if at else row for at, row in enumerate(FIGURES))
+    lines = table(comparison(config_home, estimates=late))
+    assert "pays off after prompts: trim 101, handoff 102," in lines
+    assert "  rollover 103, compact 104" in lines
+    never = tuple(row._replace(pays_after=None) for row in FIGURES)
+    assert "none pays off within 200 prompts" in table(comparison(config_home, estimates=never))
+
+
+def test_sizes_that_were_not_measured(config_home: ConfigHome) -> None:
+    """Of a session that takes too long to read only the most that a size leaves is known."""
+    dial = (SizeEstimate(DialSize("12k", 42_000), 32_000, 53_000),)
+    assert "handoff 12k   42k  32k  53k  what fits of it" in table(comparison(config_home, dial=dial))
+
+
+def test_a_session_without_a_handoff_has_no_dial(config_home: ConfigHome) -> None:
+    """One line stands for all sizes where nothing was asked yet."""
+    lines = table(comparison(config_home, dial=()))
+    assert [line for line in lines if line.startswith("handoff")] == ["handoff       31k  18k  39k  nothing was asked"]
 
 
 HANDED = Advice(HANDOFF, "it leaves the most room")

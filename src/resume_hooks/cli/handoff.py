@@ -92,9 +92,10 @@ def _require_sense(options: HandoffOptions) -> None:
     of_parts = options.asked_of_parts()
     for require_sense in of_parts:
         require_sense(options)
-    if options.size and options.size.lower() == ALL and (options.show or options.edit or of_parts or options.new_task):
+    is_told = options.show or options.edit or of_parts or options.new_task or options.next_step
+    if options.size and options.size.lower() == ALL and is_told:
         raise UsageError(
-            "--size all makes a copy, which has no opening", "Leave out --print, --edit, --out, --new-task."
+            "--size all makes a copy, which has no opening", "Leave out -n, --new-task, --print, --edit and --out."
         )
     if options.full and not options.show:
         raise UsageError("--full needs --print", "resume-hooks handoff --print --full")

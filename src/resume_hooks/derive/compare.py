@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.derive import agents
-from resume_hooks.derive.fresh_child import Contents
-from resume_hooks.derive.opening_size import tokens_of
+from resume_hooks.derive.dial import DialSize, dial_of, unmeasured_dial
+from resume_hooks.derive.fresh_child import Contents, RolloverPlan
+from resume_hooks.derive.opening_size import ALL, tokens_of
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import options_of
 from resume_hooks.errors import NothingToHandOff, NothingToTrim, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import digest_of
-from resume_hooks.reading.digest.opening import characters
 from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.client_window import as_client_acts, window_of
 from resume_hooks.sessions.lineage import Family
@@ -115,7 +115,8 @@ class Estimate(NamedTuple):
     """A way to continue: tokens of context after it, and those of its next turn that are not cached.
 
     ``next_turn`` is what that turn costs, in input tokens and without its answers; it has paid off ``pays_after``
-    turns, None for never and for going on itself.
+    turns, None for never and for going on itself. ``warm`` and ``cold`` are what its first request costs in input
+    tokens while the session's cache is warm, and once it is cold, with what a model is asked before it.
     """
 
     name: str
@@ -123,6 +124,16 @@ class Estimate(NamedTuple):
     uncached: int
     next_turn: int
     pays_after: int | None
+    warm: int
+    cold: int
+
+
+class SizeEstimate(NamedTuple):
+    """A handoff of one size, or ``all``, a fork: what it carries, and what its first request costs, warm and cold."""
+
+    carries: DialSize
+    warm: int
+    cold: int
 
 
 class Advice(NamedTuple):
@@ -136,7 +147,9 @@ class Advice(NamedTuple):
 class Comparison:
     """A session, how full it is, and its estimates; without one of a trim if there is nothing to trim.
 
-    ``trim_estimated`` is false if its live part is too large for that; ``planned`` where a handoff leaves that at most.
+    ``dial`` holds the sizes that a handoff can have, the smallest first; it is empty where there can be none.
+    ``trim_estimated`` is false if its live part is too large for that; ``planned`` is false where a handoff leaves what
+    is said at most.
     ``age`` is in seconds, None if no request was counted; ``prompts_left`` is None where too few turns tell, ``advice``
     while there is room.
     """
@@ -150,6 +163,7 @@ class Comparison:
     age: int | None
     warm: bool
     estimates: tuple[Estimate, ...]
+    dial: tuple[SizeEstimate, ...]
     trim_estimated: bool
     planned: bool
     prompts_left: int | None
@@ -166,12 +180,17 @@ class Comparison:
 
 
 class _Measured(NamedTuple):
-    """A session as it is: its context, its requests, what every session begins with, what a trim would leave."""
+    """A session as it is: its context, its requests, what every session begins with, what a trim would leave.
+
+    ``fresh`` is the context of a handoff, ``summary_reads`` what a model reads to sum the session up.
+    """
 
     context: ContextUse
     seen: Traffic
     base: FirstRequest
     trimmed: _Trimmed | None
+    fresh: int
+    summary_reads: int
 
 
 class _Trimmed(NamedTuple):
@@ -195,17 +214,20 @@ def compare(session: SessionFile, where: Where, at: str, *, limit: int = QUICK_L
     base = FirstRequest(min(base.tokens, context.tokens), min(base.shared, context.tokens))
     warm = seen.is_warm(now_ms)
     planned = glance.size <= limit
-    fresh = (_handed_off(session, where) if planned else 0) or base.tokens
-    if not planned:  # lineage and a whole digest, of which nothing is read
-        row = {"title": glance.title, "session_id": "-" * 36, "file": path, "created": clock.now()}
-        block = lineage_block.render(Family(where).lineage(path), **row)
-        fresh += round((len(block) + characters(tokens_of("", where))) / CHARACTERS_PER_TOKEN)
+    if planned:
+        handed_off = _handed_off(session, where)
+        fresh = handed_off.sizes.after if handed_off else base.tokens
+        # What was never counted is the conversation alone.
+        conversation = context.tokens - (base.tokens if context.measured else 0)
+        sizes = dial_of(handed_off, conversation) if handed_off else ()
+    else:
+        bare, usual = base.tokens + _lineage_tokens(glance, where), tokens_of("", where)
+        fresh, sizes = bare + usual, unmeasured_dial(bare, usual)
     left = prompts_left(context, seen)
     # A summary reads the conversation, and what is left of it from before a compaction.
     whole = trimmed is not None and not (trimmed.chain and trimmed.chain[0].boundary)
     spoken = context.tokens - base.tokens if whole else round(glance.size / CHARACTERS_PER_TOKEN)
-    measured = _Measured(context, seen, base, trimmed)
-    strategies = _strategies(measured, fresh, min(spoken, SUMMARY_READS), warm=warm)
+    measured = _Measured(context, seen, base, trimmed, fresh, min(spoken, SUMMARY_READS))
     return Comparison(
         session_id=session.session_id,
         glance=glance,
@@ -215,7 +237,8 @@ def compare(session: SessionFile, where: Where, at: str, *, limit: int = QUICK_L
         base=base,
         age=seen.age(now_ms),
         warm=warm,
-        estimates=_estimates(strategies, seen),
+        estimates=_estimates(measured, warm=warm),
+        dial=_dial(sizes, measured),
         trim_estimated=trim_estimated,
         planned=planned,
         prompts_left=left,
@@ -272,25 +295,29 @@ def _trimmed(session: SessionFile, where: Where) -> _Trimmed | None:
     return _Trimmed(decided.before, decided.after if pays else None, scanned.transcript.chain)
 
 
-def _handed_off(session: SessionFile, where: Where) -> int:
-    """Tokens of a handoff without a next step, as its receipt says; 0 where there can be none."""
+def _lineage_tokens(glance: HeadTail, where: Where) -> int:
+    """About as many tokens as the lineage of a child has."""
+    row = {"title": glance.title, "session_id": "-" * 36, "file": glance.path, "created": clock.now()}
+    return round(len(lineage_block.render(Family(where).lineage(glance.path), **row)) / CHARACTERS_PER_TOKEN)
+
+
+def _handed_off(session: SessionFile, where: Where) -> RolloverPlan | None:
+    """The plan of a handoff of the usual size without a next step; None where there can be none."""
     try:
         contents = Contents(digest_of(session, where), tokens=tokens_of("", where))
-        planned = agents.fresh(session, where, kind="handoff", contents=contents)
+        return agents.fresh(session, where, kind="handoff", contents=contents)
     except (NothingToHandOff, UsageError):
-        return 0
-    return planned.sizes.after
+        return None
 
 
-def _strategies(measured: _Measured, fresh: int, summary_reads: int, *, warm: bool) -> list[Strategy]:
-    """Every strategy as numbers, ``fresh`` a handoff's context; a warm cache holds what all sessions begin with."""
-    context, seen, base, trimmed = measured
+def _strategies(measured: _Measured, *, warm: bool) -> list[Strategy]:
+    """Every strategy as numbers; a warm cache holds what all sessions begin with."""
+    context, seen, base, trimmed, fresh, summary_reads = measured
     rates = rates_of(seen.lifetime)
     held = min(context.tokens, max(seen.cached, base.shared)) if warm else 0
-    shared = base.shared if warm else 0
 
     def new(name: str, after: int, read: int = 0, answer: int = 0) -> Strategy:
-        return Strategy(name, after, min(shared, after), after - min(shared, after), read, read + answer * OUTPUT)
+        return _new(name, after, base.shared if warm else 0, read, answer)
 
     going_on = Strategy(GO_ON, context.tokens, held, context.tokens - held)
     kept, answer = _compaction(trimmed.chain if trimmed else [], base)
@@ -312,6 +339,22 @@ def _strategies(measured: _Measured, fresh: int, summary_reads: int, *, warm: bo
     ]
 
 
+def _new(name: str, after: int, shared: int, read: int = 0, answer: int = 0) -> Strategy:
+    """A session that begins anew, with ``shared`` tokens in the cache; before it a model may read and answer some."""
+    return Strategy(name, after, min(shared, after), after - min(shared, after), read, read + answer * OUTPUT)
+
+
+def _dial(sizes: tuple[DialSize, ...], measured: _Measured) -> tuple[SizeEstimate, ...]:
+    """What each size costs; behind them all of the session, which is a fork."""
+    shared, rates = measured.base.shared, rates_of(measured.seen.lifetime)
+    whole = [DialSize(ALL, measured.context.tokens, 0)] if sizes else []
+
+    def costs(size: DialSize, held: int) -> int:
+        return round(first_cost(_new(size.size, size.after, held), rates))
+
+    return tuple(SizeEstimate(size, costs(size, shared), costs(size, 0)) for size in (*sizes, *whole))
+
+
 def _compaction(chain: list[Node], base: FirstRequest) -> tuple[int, int]:
     if not chain or not chain[0].boundary:
         return KEPT_BY_COMPACTION, COMPACTION_ANSWER
@@ -321,8 +364,13 @@ def _compaction(chain: list[Node], base: FirstRequest) -> tuple[int, int]:
     return kept or KEPT_BY_COMPACTION, round(answer / CHARACTERS_PER_TOKEN) or COMPACTION_ANSWER
 
 
-def _estimates(strategies: list[Strategy], seen: Traffic) -> tuple[Estimate, ...]:
-    going_on, rates = strategies[0], rates_of(seen.lifetime)
+def _estimates(measured: _Measured, *, warm: bool) -> tuple[Estimate, ...]:
+    seen = measured.seen
+    strategies, rates = _strategies(measured, warm=warm), rates_of(seen.lifetime)
+    going_on = strategies[0]
+    warm_costs, cold_costs = (
+        [round(first_cost(each, rates)) for each in _strategies(measured, warm=state)] for state in (True, False)
+    )
     return tuple(
         Estimate(
             name=strategy.name,
@@ -330,6 +378,8 @@ def _estimates(strategies: list[Strategy], seen: Traffic) -> tuple[Estimate, ...
             uncached=strategy.apart + strategy.uncached,
             next_turn=round(cost(strategy, 1, seen, rates)),
             pays_after=None if strategy is going_on else pays_after(strategy, going_on, seen, rates),
+            warm=warm_cost,
+            cold=cold_cost,
         )
-        for strategy in strategies
+        for strategy, warm_cost, cold_cost in zip(strategies, warm_costs, cold_costs, strict=True)
     )

@@ -39,6 +39,11 @@ def checked_size(word: str) -> str:
     return match[0].lower()
 
 
+def name_of(tokens: int) -> str:
+    """A number of tokens as a size."""
+    return f"{tokens // 1_000}k"
+
+
 def tokens_of(size: str, where: Where) -> int:
     """The tokens of a size; of ``""`` those of the setting."""
     chosen = size or str(settings.load(where)[SETTING].value)

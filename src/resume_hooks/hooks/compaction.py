@@ -47,8 +47,6 @@ REST = 5  # turns that have to be typed after a compaction before the line count
 SHRUNK = 0.5  # the part of the context, or of the line, that is aimed at when nobody asked
 FITS = 0.8  # the part of it that an answer may take at most: more, and the client would soon compact again
 BESIDE_TRIM = 3_900  # characters of facts that are given back where a trim keeps the conversation
-FORMER_SIZE = {"handoff": "12k"}  # what the setting could be in 0.2.0
-USUAL_SIZE = "12k"
 ASKED = "asked-compaction.json"  # the note that the user was asked what is to happen when a session is full
 
 DONE = "The session was full, and was made smaller here (compaction {chosen}). "
@@ -62,7 +60,7 @@ FREES_LITTLE = "{chosen} would free less than a fifth. /handoff starts afresh."
 QUESTION = "When a session is full, what shall Claude Code do? Now {percent} % of this one's context is used."
 ANSWERS = {
     "Trim it in place: old tool output goes, no model is asked": TRIM,
-    "Hand off in place: what was said and the last turns stay, no model is asked": USUAL_SIZE,
+    "Hand off in place: what was said and the last turns stay, no model is asked": settings.USUAL_SIZE,
     "Its own summary, as now": CLIENT,
 }
 """What answers that, and the value of the setting."""
@@ -114,7 +112,7 @@ def offer(event: dict[str, Any]) -> dict[str, Any]:
     word = reply.field(event, "args")
     if not word.isdigit():
         value = store(SETTING, word)
-        one, other, *_ = (each for each in (TRIM, USUAL_SIZE, CLIENT) if each != value)
+        one, other, *_ = (each for each in (TRIM, settings.USUAL_SIZE, CLIENT) if each != value)
         later = typed(f"config {SETTING} {one}")
         return {"text": f"{SETTING} is {value}. To change it, in a shell, {other} in place of {one} as well: {later}"}
     if int(word) < asks_from().get("asks", 101):
@@ -140,7 +138,6 @@ def _chosen() -> tuple[str, str, int]:
     """The setting, the way that it names, and its line in tokens, 0 for none."""
     chosen = str(settings.load()[SETTING].value)
     way, _, thousands = chosen.partition("@")
-    way = FORMER_SIZE.get(way, way)
     return chosen, way, 1_000 * int(thousands[:-1] or 0)
 
 

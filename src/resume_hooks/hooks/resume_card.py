@@ -7,10 +7,24 @@ what it holds is an estimate, and says so.
 from __future__ import annotations
 
 from collections.abc import Callable
+from textwrap import wrap
 
 from resume_hooks import clock
 from resume_hooks.clock import span
-from resume_hooks.derive.compare import GO_ON, HANDOFF, TRIM, WORTH, Comparison, Estimate, compare
+from resume_hooks.derive.compare import (
+    COMPACT,
+    GO_ON,
+    HANDOFF,
+    ROLLOVER,
+    TRIM,
+    WORTH,
+    Comparison,
+    Estimate,
+    SizeEstimate,
+    compare,
+)
+from resume_hooks.derive.dial import DialSize
+from resume_hooks.derive.opening_size import ALL
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks.plain_cards import LITTLE, offer, session_card
 from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
@@ -23,6 +37,7 @@ from resume_hooks.transcripts.tokens import ContextUse, stated_size
 
 TABLE = "--table"  # typed to see the table of all ways to go on
 MOST_TURNS = 200  # turns after which something may be said to pay off; no session has as many
+TABLE_COLUMNS = 48
 COLUMNS = 68  # columns of a line behind its indent
 BRANCH = 40  # columns that the name of a branch may fill
 NAMES = {TRIM: "a trim", HANDOFF: "a handoff"}  # how a way that is recommended is called in a sentence
@@ -105,21 +120,61 @@ def size(glance: HeadTail) -> str:
 
 
 def table(comparison: Comparison) -> list[str]:
-    """The ways to go on, a line each, by what they leave, and what the estimates stand on."""
-    rows = [f"{'estimated':<9}{'leaves':>9}{'not cached':>11}  pays off"]
-    ways = comparison.estimates
-    rows += [f"{way.name:<9}{way.after:>9,}{way.uncached:>11,}  {_pays(way)}".rstrip() for way in ways]
-    if not any(way.name == TRIM for way in ways):
+    """The ways to go on, a line each: what each leaves, what its first request costs, and what it carries."""
+    rows = [f"{'estimated':<11}{'leaves':>6}{'warm':>5}{'cold':>5}  carries"]
+    for way in comparison.estimates:
+        if way.name == HANDOFF and comparison.dial:
+            sizes = [(f"{HANDOFF} {each.carries.size}", each) for each in comparison.dial]
+            rows += [_row(name, each.carries.after, each, _size_carries(each.carries)) for name, each in sizes]
+        else:
+            rows.append(_row(way.name, way.after, way, _WAY_CARRIES[way.name]))
+    if not any(way.name == TRIM for way in comparison.estimates):
         why = "nothing to trim" if comparison.trim_estimated else "too long to look at here: a trim does"
-        rows.insert(2, f"{TRIM:<9}{why}")
-    return [*rows, f"{comparison.base.tokens:,} of these: instructions and tools", *_habit(comparison)]
+        rows.insert(2, f"{TRIM:<11}{why}")
+    paid = wrap(_pays(comparison), TABLE_COLUMNS, subsequent_indent="  ")
+    base = f"{comparison.base.tokens:,} of each: instructions and tools"
+    return [*rows, "warm, cold: its first request, in input tokens", *paid, base, *_habit(comparison)]
 
 
-def _pays(estimate: Estimate) -> str:
-    if estimate.name == GO_ON:
-        return ""
-    count = estimate.pays_after
-    return "never" if count is None or count > MOST_TURNS else f"after {count} prompt{'s' if count != 1 else ''}"
+def _row(name: str, after: int, costs: Estimate | SizeEstimate, carries: str) -> str:
+    return f"{name:<11}{_short(after):>6}{_short(costs.warm):>5}{_short(costs.cold):>5}  {carries}"
+
+
+def _short(tokens: int) -> str:
+    """A number of tokens in four characters: ``980``, ``42k``, ``1.2M``."""
+    if tokens < 1_000:
+        return str(tokens)
+    thousands = round(tokens / 1_000)
+    return f"{thousands}k" if thousands < 1_000 else f"{tokens / 1_000_000:.1f}M"
+
+
+_WAY_CARRIES = {
+    GO_ON: "everything",
+    TRIM: "less tool output",
+    HANDOFF: "nothing was asked",
+    ROLLOVER: "and a summary",
+    COMPACT: "a summary",
+}
+
+
+def _size_carries(size: DialSize) -> str:
+    """What a handoff of a size carries, in words that fit the table."""
+    if size.size == ALL:
+        return "everything, a copy"
+    if size.cut is None:
+        return "what fits of it"
+    if size.is_lists:
+        return "lists, last answer"
+    if size.cut:
+        return f"cuts {_short(size.cut)} of {_short(size.whole)}"
+    return "talk, latest calls" if size.has_calls else "the whole talk"
+
+
+def _pays(comparison: Comparison) -> str:
+    """After how many prompts each way has cost less than going on, the handoff at its usual size."""
+    counts = ((way.name, way.pays_after or 0) for way in comparison.estimates)
+    paid = [f"{name} {count}" for name, count in counts if 0 < count <= MOST_TURNS]
+    return f"pays off after prompts: {', '.join(paid)}" if paid else f"none pays off within {MOST_TURNS} prompts"
 
 
 def _habit(comparison: Comparison) -> list[str]:

@@ -268,7 +268,7 @@ def test_sessions_of_another_agent_are_in_the_list(desk: Desk) -> None:
     screen = desk.run("resume", "codex tune", columns=150, HOME=str(desk.home.root))
     screen.wait_for("^> codex · Tune the parser")
     screen.wait_for("1 turn, newest first")
-    for told in ("1 session, oldest first", "not cached"):
+    for told in ("1 session, oldest first", "warm cold"):
         screen.key("Tab")
         screen.wait_for(told)
     screen.key("Enter")

@@ -172,3 +172,32 @@ def test_a_placeholder_is_no_command_and_no_output(config_home: ConfigHome) -> N
     assert texts(digest, "commands") == ["go vet"]
     assert texts(digest, "last") == []
     assert not any("suppressed" in entry.text for entries in digest.sections.values() for entry in entries)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat > a.py <<'EOF'\nx = 1\nEOF", "git commit -m 'Fix it'", "git add -A && git commit -qm x", "pytest --help",
+        "make -h", "python3 -c 'print(1)'", "mkdir -p build", "rm -rf build", "sleep 5", 'gh pr create --title "x"',
+        'for f in *.py; do ruff check "$f"; done', "make a; echo '=== b'; make b", "git rebase main",
+    ],
+)  # fmt: skip
+def test_what_nobody_runs_again_is_not_listed(config_home: ConfigHome, command: str) -> None:
+    """Documents, commit messages, help, probes, moves of files: not as they stand."""
+    digest = Talk().prompt("go").runs("make test").runs(command).digest(config_home)
+    assert texts(digest, "commands") == ["make test"]
+    assert command not in texts(digest, "others")
+
+
+def test_a_rebase_that_went_on_does_not_stand(config_home: ConfigHome) -> None:
+    """The failure is closed by the command that went on with it."""
+    talk = Talk().prompt("go").fails("git rebase main", "CONFLICT (content): Merge conflict in a.py")
+    assert texts(talk.runs("git rebase --continue").digest(config_home), "errors") == []
+
+
+def test_a_servers_tool_fails_until_it_works(config_home: ConfigHome) -> None:
+    """Its next success closes it, and no other tool's."""
+    talk = Talk().prompt("go").calls("mcp__db__query", {"sql": "x"}, "connection refused", error=True)
+    talk.calls("mcp__db__list", {}).runs("make")
+    assert texts(talk.digest(config_home), "errors") == ["mcp__db__query: connection refused"]
+    assert texts(talk.calls("mcp__db__query", {"sql": "x"}).digest(config_home), "errors") == []

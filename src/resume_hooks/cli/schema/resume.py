@@ -8,7 +8,7 @@ from pydantic import Field
 
 from resume_hooks.cli.schema.base import Commands, Context, Had, Like, Strict
 from resume_hooks.cli.with_fields import With
-from resume_hooks.derive.compare import OUTPUT, Advice, Comparison, Estimate, Rates, rates_of
+from resume_hooks.derive.compare import OUTPUT, Advice, Comparison, Estimate, Rates, SizeEstimate, rates_of
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import original
 from resume_hooks.transcripts.api_usage import Traffic
@@ -17,6 +17,7 @@ from resume_hooks.transcripts.tokens import FirstRequest
 compared = Had[Comparison]()
 traffic = Had[Traffic]()
 rates = Had[Rates]()
+of_size = Had[SizeEstimate]()
 
 
 class Cache(Strict):
@@ -48,6 +49,23 @@ class RateTable(Strict):
     output: float = rates(lambda _: OUTPUT)
 
 
+class SizeRow(Strict):
+    """A size that a handoff can have: what it carries, and what its first request costs, in input tokens."""
+
+    size: str = of_size(lambda each: each.carries.size, "as `handoff --size` takes it; `all` is a fork")
+    after: int = of_size(lambda each: each.carries.after, "tokens of context after it")
+    whole: int = of_size(
+        lambda each: each.carries.whole,
+        "tokens that an opening without a limit would have; 0 where that was not measured",
+    )
+    cut: int | None = of_size(
+        lambda each: each.carries.cut, "of these, tokens that stay behind; null where that was not measured"
+    )
+    has_calls: bool = of_size(lambda each: each.carries.has_calls, "nothing is cut, and the latest calls fit, too")
+    warm: int = Field(description="while the session's cache is warm")
+    cold: int = Field(description="once it is cold")
+
+
 class ResumeForm(Strict):
     """A session and the ways to go on. All but ``context`` is an estimate."""
 
@@ -68,9 +86,12 @@ class ResumeForm(Strict):
                 uncached="tokens not cached: of the next turn, and of what a model reads before it",
                 next_turn="what the next turn costs, in input tokens, without its answers",
                 pays_after="turns after which it has cost less than going on; null for never, and for going on",
+                warm="what its first request costs while the session's cache is warm, in input tokens",
+                cold="the same once the cache is cold",
             ),
         ]
     ]
+    dial: list[SizeRow] = Field(description="the sizes that a handoff can have, the smallest first")
     trim_estimated: bool = Field(
         description="false where the live conversation is too large to estimate a trim; else no estimate of one means "
         "that there is nothing to trim"

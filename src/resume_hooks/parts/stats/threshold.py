@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from resume_hooks.derive.compare import OUTPUT, READ, WRITE
 from resume_hooks.derive.trim.options import KEEP_RECENT
-from resume_hooks.hooks.compaction import FITS, REST, SHRUNK, TRIM, USUAL_SIZE
+from resume_hooks.hooks.compaction import FITS, REST, SHRUNK, TRIM
 from resume_hooks.parts.stats.count import Request
+from resume_hooks.settings import USUAL_SIZE
 from resume_hooks.transcripts.tokens import USUAL_SHARED
 
 HANDOFF_TOKENS = 1_000 * int(USUAL_SIZE.removesuffix("k"))
