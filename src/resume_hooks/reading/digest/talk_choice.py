@@ -1,8 +1,9 @@
 """Which messages of a talk an opening holds, and how much of each, within its room.
 
 First what the user said, the latest first; then what the assistant said last before each next prompt, the last third
-of it whole and the conclusions of the rest; then what it said between calls, briefly; then, in a large opening, the
-latest calls with their results. What the client summed up stands in for what is left out.
+of it whole and the conclusions of the rest; then what it said between calls, briefly; then all of that rest. Behind it
+stand, in a large opening, the latest calls with their results. What the client summed up stands in for what is left
+out.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def chosen_talk(messages: Sequence[TalkMessage], room: int, size: Size, *, is_wh
         choice.add(at, messages[at].text)
     for at in (*choice.places(Kind.NARRATION), *choice.places(Kind.REPORT)):
         choice.add(at, talk.shortened(messages[at].text, BRIEF))
-    for at in choice.places(Kind.REPORT):
+    for at in (*choice.places(Kind.REPORT), *closings):
         choice.add(at, messages[at].text)
     return choice.texts
 
