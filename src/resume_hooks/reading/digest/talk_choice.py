@@ -1,8 +1,9 @@
 """Which messages of a talk an opening holds, and how much of each, within its room.
 
 First what the user said, the latest first; then what the assistant said last before each next prompt, the last third
-of it whole and the conclusions of the rest; then, briefly, what it said between calls and what sub-agents reported.
-What the client summed up stands in for what is left out. A large opening has all of it whole.
+of it whole and the conclusions of the rest; then, briefly, what it said between calls and what sub-agents reported;
+then all of what sub-agents reported and of that rest. What the client summed up stands in for what is left out. A large
+opening has all of it whole.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ def chosen_talk(messages: Sequence[TalkMessage], room: int, size: Size, *, is_wh
         choice.add(at, messages[at].text)
     for at in (*choice.places(Kind.NARRATION), *choice.places(Kind.REPORT)):
         choice.add(at, talk.shortened(messages[at].text, BRIEF))
-    whole = (*closings, *choice.places(Kind.NARRATION)) if room >= LARGE else ()
-    for at in (*choice.places(Kind.REPORT), *whole):
+    narration = choice.places(Kind.NARRATION) if room >= LARGE else []
+    for at in (*choice.places(Kind.REPORT), *closings, *narration):
         choice.add(at, messages[at].text)
     return choice.texts
 

@@ -1,0 +1,24 @@
+"""Where an opening has room left, nothing of the talk is cut."""
+
+from __future__ import annotations
+
+from resume_hooks.reading.digest.entries import Kind, TalkMessage
+from resume_hooks.reading.digest.talk_choice import chosen_talk
+
+
+def test_older_answers_are_whole_where_there_is_room() -> None:
+    """In a small one their conclusions stand, and the latest whole."""
+    answer = "\n".join(f"Finding {number}: it is as it is, and stays so for now." for number in range(100))
+    talk = []
+    for number in range(12):
+        talk.append(TalkMessage(Kind.REQUEST, f"s:{2 * number}", f"question {number}"))
+        talk.append(TalkMessage(Kind.CLOSING, f"s:{2 * number + 1}", f"{number}\n{answer}"))
+
+    def whole_answers(room: int) -> list[int]:
+        texts = chosen_talk(talk, room, lambda _, text: len(text))
+        return [at // 2 for at, text in texts.items() if at % 2 and text == talk[at].text]
+
+    assert sorted(whole_answers(13 * len(answer))) == list(range(12))
+    small = whole_answers(6 * len(answer))
+    assert 11 in small
+    assert 0 not in small
