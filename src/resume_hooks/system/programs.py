@@ -22,7 +22,7 @@ ROOT = os.path.abspath(os.sep)
 """Where programs run: nothing in it is a project's, and nothing is above it."""
 
 _PASSED = frozenset(
-    {"HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "COLORTERM", "TZ"}
+    {"USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "COLORTERM", "TZ"}
     | {"DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "XDG_SESSION_TYPE"}
     | {"TMUX", "TMUX_PANE", "TMUX_TMPDIR", "STY", "SSH_CONNECTION", "SSH_TTY", "WSL_DISTRO_NAME", "WSL_INTEROP"}
     | {"CLAUDE_CONFIG_DIR", "CLAUDE_PLUGIN_DATA", "CLAUDE_PLUGIN_ROOT", "CODEX_HOME", "RESUME_HOOKS_HOME"}
@@ -36,7 +36,7 @@ _PASSED = frozenset(
 where they get packages from: what we have them install must fit our digests."""
 
 _PASSED_OUTSIDE = frozenset(
-    {"TMPDIR", "TEMP", "TMP", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"}
+    {"HOME", "TMPDIR", "TEMP", "TMP", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"}
     | {"SSL_CERT_DIR", "SSL_CERT_FILE", "PIP_CERT", "APPDATA", "LOCALAPPDATA", "USERPROFILE"}
 )
 """Variables that name files which decide what a program does: passed unless they lie in the project."""
@@ -46,6 +46,8 @@ def environment(env: Mapping[str, str]) -> Dict[str, str]:
     """What a program gets of ``env``: the variables of our list, and PATH without the project's folders."""
     projects = _projects(env)
     found = {name: value for name, value in env.items() if name in _PASSED or name.startswith("LC_")}
+    if "HOME" in env:
+        found["HOME"] = _home()  # which HOME may say otherwise: pip and others read their settings there
     for name in _PASSED_OUTSIDE & env.keys():
         if _is_outside(env[name], projects):
             found[name] = env[name]
