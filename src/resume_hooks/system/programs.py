@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NoReturn, Optional, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NoReturn, Optional, Sequence, Tuple
 
 if TYPE_CHECKING:
     import subprocess
@@ -56,9 +57,13 @@ def environment(env: Mapping[str, str]) -> Dict[str, str]:
 
 def search_path(env: Mapping[str, str]) -> str:
     """PATH without folders that are relative or the project's; never ``""``, the current one."""
-    projects = _projects(env)
-    folders = [folder for folder in env.get("PATH", "").split(os.pathsep) if _is_outside(folder, projects)]
-    return os.pathsep.join(folders) or os.defpath
+    return _without(env.get("PATH", ""), tuple(_projects(env)))
+
+
+@lru_cache(maxsize=8)
+def _without(path: str, projects: Tuple[str, ...]) -> str:
+    """See ``search_path``. To resolve all folders takes a millisecond, and one run starts several programs."""
+    return os.pathsep.join(folder for folder in path.split(os.pathsep) if _is_outside(folder, projects)) or os.defpath
 
 
 def find(name: str, env: Mapping[str, str]) -> Optional[str]:
@@ -171,7 +176,7 @@ def _outermost(folder: str, home: str) -> str:
     return found
 
 
-def _is_outside(path: str, projects: List[str]) -> bool:
+def _is_outside(path: str, projects: Sequence[str]) -> bool:
     """Whether a path is absolute and lies in no project, by what it really leads to."""
     if not os.path.isabs(path):
         return False
