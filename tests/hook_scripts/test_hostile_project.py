@@ -394,6 +394,29 @@ def test_where_sh_is_bash_no_function_stands_for_a_command(tmp_path: Path) -> No
     assert machine.marked() == []
 
 
+@pytest.mark.parametrize("is_users", [True, False])
+def test_what_is_installed_with_reads_no_settings_of_the_project(tmp_path: Path, is_users: bool) -> None:
+    """A pip.conf below HOME could name the Python that pip runs in: a HOME in the project is replaced."""
+    user = pwd.getpwuid(os.getuid())
+    env = {
+        "HOME": str(tmp_path if is_users else tmp_path / "repo" / "x"),
+        "USER": user.pw_name,
+        "PATH": "/usr/bin:/bin",
+    }
+    (tmp_path / "repo" / "x").mkdir(parents=True)
+    script = f'. "{REPO}/hooks/programs"; apart /usr/bin/env; apart pwd'
+    given = {**env, "PIP_CONFIG_FILE": "x", "PIP_INDEX_URL": "https://host/"}
+    done = subprocess.run(["/bin/sh", "-c", script], env=given, cwd=tmp_path / "repo", capture_output=True, check=True)
+    *rows, folder = done.stdout.decode().splitlines()
+    assert sorted(rows) == [
+        f"HOME={tmp_path if is_users else os.path.realpath(user.pw_dir)}",
+        "PATH=/usr/bin:/bin",
+        "PIP_INDEX_URL=https://host/",
+        f"USER={user.pw_name}",
+    ]
+    assert folder == "/"
+
+
 def test_the_home_folder_is_no_project(tmp_path: Path) -> None:
     """Nor what lies above it: it may be a repository, and holds the user's programs. Relative folders go there, too."""
     user = pwd.getpwuid(os.getuid())

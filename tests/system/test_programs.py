@@ -87,13 +87,22 @@ def test_a_program_gets_listed_variables_in_the_root_folder(project: Path, tmp_p
     """Of those that name files, what lies in the project goes, too."""
     program(tmp_path / "bin" / "tool", 'pwd; env; echo "$*"')
     refused = dict.fromkeys(("PYTHONPATH", "UV_PYTHON", "PIP_TARGET", "GIT_DIR", "LD_PRELOAD", "NODE_OPTIONS"), "x")
-    env = env_of(project, tmp_path / "bin", "/bin", "/usr/bin", DISPLAY=":1", LC_TIME="C", **refused)
+    given = {"DISPLAY": ":1", "LC_TIME": "C", "HOME": str(tmp_path / "home")}
+    env = env_of(project, tmp_path / "bin", "/bin", "/usr/bin") | given | refused
     env |= {"XDG_CONFIG_HOME": str(project), "SSL_CERT_FILE": str(tmp_path / "cert")}
     done = programs.run(["tool", "a b"], env, stdout=subprocess.PIPE)
     folder, *variables, said = done.stdout.decode().splitlines()
     assert (done.returncode, folder, said) == (0, "/", "a b")
     names = {row.partition("=")[0] for row in variables} - {"PWD", "_", "SHLVL", "OLDPWD"}
     assert names == {"HOME", "PATH", "DISPLAY", "LC_TIME", "SSL_CERT_FILE"}
+
+
+def test_a_home_in_the_project_is_replaced(project: Path, tmp_path: Path) -> None:
+    """Programs read settings there that name programs (pip.conf: ``python``); another home of the user's stays."""
+    homes = [(str(project), tmp_path / "home"), (".", tmp_path / "home"), (str(tmp_path), tmp_path)]
+    for said, meant in homes:
+        assert programs.environment({"HOME": said})["HOME"] == str(meant)
+    assert "HOME" not in programs.environment({})
 
 
 def test_a_given_environment_has_no_programs_of_the_project(project: Path, tmp_path: Path) -> None:

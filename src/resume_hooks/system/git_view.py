@@ -148,7 +148,8 @@ class GitView:
 
         Both as git reads them: the user's own with what they include, the repository's file as it is.
         """
-        users = {key: self._where.environ[key] for key in ("HOME", "XDG_CONFIG_HOME") if key in self._where.environ}
+        given = programs.environment(self._where.environ)
+        users: dict[str, str] = {key: given[key] for key in ("HOME", "XDG_CONFIG_HOME") if key in given}
         theirs = {key: self._environment[key] for key in self._environment if not key.startswith("GIT_CONFIG")}
         theirs.pop("XDG_CONFIG_HOME", None)
         runs = [self._start(["config", "--null", "--get-regexp", f"^({_KEYS})$"], {**theirs, **users})]

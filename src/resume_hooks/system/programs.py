@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NoReturn, Optional, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NoReturn, Optional, Sequence, Tuple
 
 if TYPE_CHECKING:
     import subprocess
@@ -22,7 +23,7 @@ ROOT = os.path.abspath(os.sep)
 """Where programs run: nothing in it is a project's, and nothing is above it."""
 
 _PASSED = frozenset(
-    {"HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "COLORTERM", "TZ"}
+    {"USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "COLORTERM", "TZ"}
     | {"DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "XDG_SESSION_TYPE"}
     | {"TMUX", "TMUX_PANE", "TMUX_TMPDIR", "STY", "SSH_CONNECTION", "SSH_TTY", "WSL_DISTRO_NAME", "WSL_INTEROP"}
     | {"CLAUDE_CONFIG_DIR", "CLAUDE_PLUGIN_DATA", "CLAUDE_PLUGIN_ROOT", "CODEX_HOME", "RESUME_HOOKS_HOME"}
@@ -36,7 +37,7 @@ _PASSED = frozenset(
 where they get packages from: what we have them install must fit our digests."""
 
 _PASSED_OUTSIDE = frozenset(
-    {"TMPDIR", "TEMP", "TMP", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"}
+    {"HOME", "TMPDIR", "TEMP", "TMP", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"}
     | {"SSL_CERT_DIR", "SSL_CERT_FILE", "PIP_CERT", "APPDATA", "LOCALAPPDATA", "USERPROFILE"}
 )
 """Variables that name files which decide what a program does: passed unless they lie in the project."""
@@ -46,6 +47,8 @@ def environment(env: Mapping[str, str]) -> Dict[str, str]:
     """What a program gets of ``env``: the variables of our list, and PATH without the project's folders."""
     projects = _projects(env)
     found = {name: value for name, value in env.items() if name in _PASSED or name.startswith("LC_")}
+    if "HOME" in env:
+        found["HOME"] = _home()  # which HOME may say otherwise: pip and others read their settings there
     for name in _PASSED_OUTSIDE & env.keys():
         if _is_outside(env[name], projects):
             found[name] = env[name]
@@ -54,9 +57,13 @@ def environment(env: Mapping[str, str]) -> Dict[str, str]:
 
 def search_path(env: Mapping[str, str]) -> str:
     """PATH without folders that are relative or the project's; never ``""``, the current one."""
-    projects = _projects(env)
-    folders = [folder for folder in env.get("PATH", "").split(os.pathsep) if _is_outside(folder, projects)]
-    return os.pathsep.join(folders) or os.defpath
+    return _without(env.get("PATH", ""), tuple(_projects(env)))
+
+
+@lru_cache(maxsize=8)
+def _without(path: str, projects: Tuple[str, ...]) -> str:
+    """See ``search_path``. To resolve all folders takes a millisecond, and one run starts several programs."""
+    return os.pathsep.join(folder for folder in path.split(os.pathsep) if _is_outside(folder, projects)) or os.defpath
 
 
 def find(name: str, env: Mapping[str, str]) -> Optional[str]:
@@ -169,7 +176,7 @@ def _outermost(folder: str, home: str) -> str:
     return found
 
 
-def _is_outside(path: str, projects: List[str]) -> bool:
+def _is_outside(path: str, projects: Sequence[str]) -> bool:
     """Whether a path is absolute and lies in no project, by what it really leads to."""
     if not os.path.isabs(path):
         return False

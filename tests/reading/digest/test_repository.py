@@ -292,6 +292,7 @@ def _runs(pid: str) -> bool:
 def test_a_question_that_nobody_collects_ends(repo: Path) -> None:
     """An error in between leaves no process: the block ends them."""
     with GitQuery(str(repo), LONG_AGO, Where({"PATH": os.environ["PATH"]})) as question:
+        question._asking.join()
         runs = list(question._runs)
         assert len(runs) == 2
     assert all(run.returncode is not None for run in runs)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
+import threading
 import time
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -61,6 +62,12 @@ class GitQuery:
         self._view: GitView | None = None
         is_there = os.path.isabs(folder) and os.path.isdir(folder)
         self._root = root_above(os.path.normpath(folder)) if is_there else ""
+        # git is asked twice, first for settings; a thread waits for these, so that we need not.
+        self._asking = threading.Thread(target=self._ask, args=(since, where), daemon=True)
+        self._asking.start()
+
+    def _ask(self, since: str, where: Where) -> None:
+        """Start the questions, which nobody waits for here."""
         if not self._root:
             return
         with contextlib.suppress(OSError):  # no git, or it takes too long
@@ -79,13 +86,15 @@ class GitQuery:
     def __exit__(
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
+        self._asking.join()  # it waits no longer than git has
         self._closing.close()
 
     def answer(self) -> RepositoryState:
         """What git said within its time; whoever is not done by then is ended."""
-        view = self._view
         if not self._root:
             return RepositoryState("")
+        self._asking.join()
+        view = self._view
         if view is None:
             return RepositoryState(NOT_ASKED)
         outputs = [view.output(run, self._deadline) for run in self._runs]
