@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resume_hooks.redaction.json_lines import redact_bytes, redact_line
+from resume_hooks.redaction.telling_words import WORDS, _finder, by_expression
 from resume_hooks.redaction.texts import find, left_out, redact
 from tests.redaction.placed_forms import PLACED_FORMS
 from tests.redaction.planted import FORMS, WAYS, Form, private_key, some
@@ -213,3 +214,11 @@ def test_whatever_stands_around_it(before: str, after: str, form: Form, seed: in
     clean, found = redact(text)
     assert found
     assert redact(clean) == (clean, [])
+
+
+@given(st.lists(st.sampled_from([*WORDS, b"x", b" "]), max_size=12))
+def test_both_ways_to_find_words_find_the_same(parts: list[bytes]) -> None:
+    """With the library and without it; a word within another counts, too."""
+    text = b"".join(parts)
+    every = {(n, at) for n, word in enumerate(WORDS) for at in range(len(text)) if text.startswith(word, at)}
+    assert set(_finder()(text)) == set(by_expression()(text)) == every
