@@ -139,6 +139,13 @@ def is_unlike_words(value: bytes) -> bool:
     return len(pairs) >= 4 and usual * 10 < len(pairs) * 7
 
 
+def is_random_letters(value: bytes) -> bool:
+    """Whether a value is of letters of one case, put together as in no word and no name of a program."""
+    if not value.isalpha() or not (value.islower() or value.isupper()) or stands_for(value):
+        return False
+    return is_unlike_words(value) and len(_COMMON.sub(b"", value.lower())) >= 6
+
+
 def is_common(value: bytes) -> bool:
     """Whether a value is one that everybody uses, or that stands for another, so that it tells nothing elsewhere."""
     return stands_for(value) or len(_COMMON.sub(b"", value[:_TELLING].lower())) < 4

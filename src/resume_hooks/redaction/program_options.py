@@ -78,7 +78,7 @@ def arguments(raw: bytes, places: Iterable[int], option: bytes) -> Iterator[Span
     """The passwords that an option, which stands at ``places``, gives to programs."""
     for place, row in _given(raw, places, option):
         if found := row.argument.match(raw, place):
-            yield from password_of(found)
+            yield from password_of(found, sure=b" -u" not in row.programs)
 
 
 def may_be_arguments(lower: bytes, places: Iterable[int], option: bytes) -> Iterator[int]:
