@@ -57,7 +57,7 @@ def by_gitleaks() -> Callable[[str], str]:
     generic = r"(?i:access|auth|api|credential|creds|key|passw(?:or)?d|secret|token)" + between + r"([\w.=-]{10,150})"
     rows = [(row["regex"], row["entropy"]) for row in data["tokens"]]
     rows += [(f"(?i:{row['words']}){between}{row['value']}", row["entropy"]) for row in data["assigned"]]
-    patterns = [(re.compile(text.encode()), least) for text, least in [*rows, (generic, 3.5)]]
+    patterns = [(_compiled(text), least) for text, least in [*rows, (generic, 3.5)]]
 
     def clean(text: str) -> str:
         raw = text.encode()
@@ -68,6 +68,11 @@ def by_gitleaks() -> Callable[[str], str]:
         return raw.decode("utf-8", "replace")
 
     return clean
+
+
+def _compiled(text: str) -> re.Pattern[bytes]:
+    """An expression; flags that stand inside count for all of it."""
+    return re.compile(text.replace("(?i)", "").encode(), re.IGNORECASE if "(?i)" in text else 0)
 
 
 def _counts(raw: bytes, value: bytes, row: tuple[re.Pattern[bytes], float]) -> bool:

@@ -40,7 +40,7 @@ _NO_LETTERS = bytes(sign for sign in range(256) if not bytes([sign]).isalpha())
 _COMMON = late(
     rb"pass(?:word|wd|phrase|code)?|secret|token|test(?:ing|er)?|admin|root|user(?:name)?|guest|anonymous"
     rb"|default|demo|hello|"
-    rb"world|foo|bar|baz|qux|string|value|none|null|true|false|undefined|required|optional|\Ahunter2?\Z|"
+    rb"world|foo(?!t)|bar|baz|qux|string|value|none|null|true|false|undefined|required|optional|\Ahunter2?\Z|"
     rb"login|postgres|mysql|redis|mongo|database|local|host|invalid|wrong|correct|valid|right|new|old|"
     rb"key|api|auth|credential|access|private|public|bearer|basic|some|any|123(?:4(?:56*)?)?|abc|[^a-z0-9]"
 )
