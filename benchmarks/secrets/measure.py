@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
 
+from resume_hooks.redaction.false_positives import entropy
+from resume_hooks.redaction.load_rules import FILE
 from resume_hooks.redaction.texts import redact
 
 PART = 3
@@ -47,6 +50,37 @@ def by_lines() -> Callable[[str], str] | None:
     return clean
 
 
+def by_gitleaks() -> Callable[[str], str]:
+    """The same of gitleaks' default rules, its generic one among them, as expressions over the whole text."""
+    data = json.loads(Path(FILE).read_text(encoding="utf-8"))
+    between = r"(?:[ \t\w.-]{0,20})[\s'\"]{0,3}(?:=|>|:{1,3}=|\|\||:|=>|\?=|,)[`'\"\s=]{0,5}"
+    generic = r"(?i:access|auth|api|credential|creds|key|passw(?:or)?d|secret|token)" + between + r"([\w.=-]{10,150})"
+    rows = [(row["regex"], row["entropy"]) for row in data["tokens"]]
+    rows += [(f"(?i:{row['words']}){between}{row['value']}", row["entropy"]) for row in data["assigned"]]
+    patterns = [(_compiled(text), least) for text, least in [*rows, (generic, 3.5)]]
+
+    def clean(text: str) -> str:
+        raw = text.encode()
+        found = {match[match.lastindex or 0] for pattern, _ in patterns for match in pattern.finditer(raw)}
+        sure = {value for value in found if any(_counts(raw, value, row) for row in patterns)}
+        for value in sorted(sure, key=len, reverse=True):
+            raw = raw.replace(value, b"\0")
+        return raw.decode("utf-8", "replace")
+
+    return clean
+
+
+def _compiled(text: str) -> re.Pattern[bytes]:
+    """An expression; flags that stand inside count for all of it."""
+    return re.compile(text.replace("(?i)", "").encode(), re.IGNORECASE if "(?i)" in text else 0)
+
+
+def _counts(raw: bytes, value: bytes, row: tuple[re.Pattern[bytes], float]) -> bool:
+    """Whether a rule finds a value in a text, and the value has the entropy that it asks for."""
+    pattern, least = row
+    return entropy(value) >= least and any(match[match.lastindex or 0] == value for match in pattern.finditer(raw))
+
+
 def is_gone(text: str, clean: str, parts: list[str]) -> bool:
     """Whether nothing of any part is left."""
     without = text
@@ -78,5 +112,6 @@ if __name__ == "__main__":
     baseline = by_lines()
     for file in map(Path, (each for each in sys.argv[1:] if each != "--missed")):
         measure(file, "resume-hooks", ours, tell="--missed" in sys.argv)
+        measure(file, "gitleaks' rules", by_gitleaks(), tell=False)
         if baseline:
             measure(file, "detect-secrets", baseline, tell=False)

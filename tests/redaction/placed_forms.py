@@ -188,5 +188,14 @@ PLACED_FORMS = [
     Form("dropbox", lambda r: "B" + encoded(r, 100), "sl.{}"),
     Form("nuget", lambda r: some(r, 43, LOW), "oy2{}"),
     Form("old-vault", lambda r: some(r, 24), "VAULT_TOKEN=s.{}"),
+    Form("kubeadm", lambda r: f"{some(r, 6, LOW)}.{some(r, 16, LOW)}", "kubeadm join 10.0.0.4:6443 --token {}"),
+    Form("codecov", uuid, "codecov upload-process -t {}"),
+    Form("random-password", password, 'resource "random_password" "db" {{ result = "{}" }}'),
+    Form("gcp-key-id", lambda r: some(r, 40, HEX), '"private_key_id": "{}"'),
+    *(
+        Form(f"setup-of-{name}", lambda r: some(r, 20), f"PASSWORD {name} = {{}}")
+        for name in ["elastic", "kibana", "logstash_system", "beats_system", "apm_system", "remote_monitoring"]
+    ),
+    Form("aws-parameter", password, '"Type": "SecureString", "Value": "{}"'),
     Form("any-prefix", lambda r: "aB3" + some(r, 30), "acme_live_{}"),
 ]  # fmt: skip

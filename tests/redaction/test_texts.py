@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resume_hooks.redaction.json_lines import redact_bytes, redact_line
+from resume_hooks.redaction.telling_words import WORDS, _finder, by_expression
 from resume_hooks.redaction.texts import find, left_out, redact
 from tests.redaction.placed_forms import PLACED_FORMS
 from tests.redaction.planted import FORMS, WAYS, Form, private_key, some
@@ -213,3 +214,57 @@ def test_whatever_stands_around_it(before: str, after: str, form: Form, seed: in
     clean, found = redact(text)
     assert found
     assert redact(clean) == (clean, [])
+
+
+@given(st.lists(st.sampled_from([*WORDS, b"x", b" "]), max_size=12))
+def test_both_ways_to_find_words_find_the_same(parts: list[bytes]) -> None:
+    """With the library and without it; a word within another counts, too."""
+    text = b"".join(parts)
+    every = {(n, at) for n, word in enumerate(WORDS) for at in range(len(text)) if text.startswith(word, at)}
+    assert set(_finder()(text)) == set(by_expression()(text)) == every
+
+
+@pytest.mark.parametrize(
+    "text", ["--- PASS: TestE2EHandoff2Fork (0.10s)", "PASS: test-push_7xTLS", "PASS: TestPull2Go"]
+)
+def test_a_tests_verdict_is_no_password(text: str) -> None:
+    """What a runner of tests prints behind ``PASS:`` is the name of a test."""
+    assert redact(text) == (text, [])
+
+
+@pytest.mark.parametrize(
+    ("words", "value"),
+    [
+        ("postgres://app:{}@db/x", "tixlzwxu"),
+        ("redis://:{}@cache:6379", "hogypjax"),
+        ("https://bob:{}@host/p", "sunflower"),
+        ("amqp://rabbit:{}@mq/v", "polmwexi"),
+        ("mysql -uroot -p{} shop", "hogypjaxtb"),
+        ("curl -u bob:{} https://x.io", "qazvtmlp"),
+        ('password = "{}"', "sunshine"),
+        ("DB_PASSWORD={}", "football"),
+        ("user: app\npassword: {}\n", "football"),
+        ('DBI->connect("dbi:Pg:dbname=x", "u", "{}")', "qlpzmxnotr"),
+    ],
+)
+def test_letters_alone_where_their_place_tells(words: str, value: str) -> None:
+    """Addresses, options, quoted assignments and settings hold passwords that are words, or letters of chance."""
+    assert value not in redact(words.format(value))[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://user:password@host/",
+        "postgres://postgres:postgres@localhost/",
+        "password = getpass()",
+        "{ username: string, password: string }",
+        "username, password = index_url_user_password\n",
+        'consumer_secret="consumer.secret"',
+        "<password>required</password>",
+        "requests.get(url, auth=('user', 'pass'))",
+    ],
+)
+def test_names_and_examples_are_none(text: str) -> None:
+    """What everybody writes there, and what a program calls its values."""
+    assert redact(text) == (text, [])

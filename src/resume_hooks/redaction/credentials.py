@@ -7,7 +7,7 @@ import binascii
 import re
 from collections.abc import Generator, Iterator
 
-from resume_hooks.redaction.false_positives import is_id, is_key, is_password, stands_for
+from resume_hooks.redaction.false_positives import is_id, is_key, is_password, is_phrase, is_random_letters, stands_for
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.redaction.spans import GENERIC, SHAPE, Span
 
@@ -64,10 +64,15 @@ _PUTTY_END = late(rb"(?i)private-(?:mac|hash): ?[0-9a-f]{40,64}")
 def userinfo(raw: bytes, place: int) -> Generator[Span, None, None]:
     """The password in an address whose ``://`` is at ``place``; at most one."""
     found = _USERINFO.match(raw, place)
-    if found and (is_password(found[1].replace(b":", b"_")) or (len(found[1]) >= 12 and is_key(found[1]))):
+    if found and (_is_in_address(found[1].replace(b":", b"_")) or (len(found[1]) >= 12 and is_key(found[1]))):
         yield Span("password-in-address", found.start(1), found.end(1), SHAPE)
     elif (user := _TOKEN_USER.match(raw, place)) and is_key(user[1]):
         yield Span("token-in-address", user.start(1), user.end(1), SHAPE)
+
+
+def _is_in_address(value: bytes) -> bool:
+    """Whether what stands in a password's place in an address is one, even of letters alone."""
+    return is_password(value) or is_random_letters(value) or (is_phrase(value) and value.islower())
 
 
 def signature(raw: bytes, place: int) -> Generator[Span, None, None]:
@@ -80,7 +85,7 @@ def signature(raw: bytes, place: int) -> Generator[Span, None, None]:
 def driver(raw: bytes, place: int) -> Generator[Span, None, None]:
     """The password before the ``@tcp(`` of a database's address, as Go writes it; at most one."""
     found = _DRIVER.search(raw, max(0, place - 260), place + 1)
-    if found and is_password(found[1]):
+    if found and _is_in_address(found[1]):
         yield Span("password-in-address", found.start(1), found.end(1), SHAPE)
 
 

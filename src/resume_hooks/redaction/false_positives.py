@@ -40,7 +40,7 @@ _NO_LETTERS = bytes(sign for sign in range(256) if not bytes([sign]).isalpha())
 _COMMON = late(
     rb"pass(?:word|wd|phrase|code)?|secret|token|test(?:ing|er)?|admin|root|user(?:name)?|guest|anonymous"
     rb"|default|demo|hello|"
-    rb"world|foo|bar|baz|qux|string|value|none|null|true|false|undefined|required|optional|\Ahunter2?\Z|"
+    rb"world|foo(?!t)|bar|baz|qux|string|value|none|null|true|false|undefined|required|optional|\Ahunter2?\Z|"
     rb"login|postgres|mysql|redis|mongo|database|local|host|invalid|wrong|correct|valid|right|new|old|"
     rb"key|api|auth|credential|access|private|public|bearer|basic|some|any|123(?:4(?:56*)?)?|abc|[^a-z0-9]"
 )
@@ -137,6 +137,13 @@ def is_unlike_words(value: bytes) -> bool:
     pairs = [pair for word in words for pair in pairwise(word)]
     usual = sum(second in _FOLLOWERS.get(first, "") for first, second in pairs)
     return len(pairs) >= 4 and usual * 10 < len(pairs) * 7
+
+
+def is_random_letters(value: bytes) -> bool:
+    """Whether a value is of letters of one case, put together as in no word and no name of a program."""
+    if not value.isalpha() or not (value.islower() or value.isupper()) or stands_for(value):
+        return False
+    return is_unlike_words(value) and len(_COMMON.sub(b"", value.lower())) >= 6
 
 
 def is_common(value: bytes) -> bool:

@@ -45,10 +45,23 @@ _PIPED = (
 
 _ASKING = late(rb"pass|sudo|secret|kinit|keyring|login|env add|token|unlock|crypt[^\n]{0,70}\Z")
 
+_EXACT = frozenset([b"codecov", b"kubeadm"])
+"""Words behind which the form alone tells: a UUID, and two words of letters and digits."""
+
 _UNSURE = frozenset([*_LOGINS, b" -u ", b"--user ", b"<<<", b"snmp"])
 """Words behind which there may be other things than passwords, so that words alone are none."""
 
+_ELASTIC = late(rb"(?i)password[ \t]+\w{2,30}[ \t]+=[ \t]+" + VALUE)
+_ELASTIC_USERS = b"elastic kibana logstash_system beats_system apm_system remote_monitoring".split()
+
 COMMANDS = {
+    b"kubeadm": late(
+        rb"(?i)kubeadm[^\n]{0,80}?\btoken[\"']?(?:[ \t]{0,4}[=:][ \t]{0,4}|[ \t]{1,4})"
+        rb"(?P<bare>[a-z0-9]{6}\.[a-z0-9]{16})\b"
+    ),
+    b"codecov": late(rb"(?i)codecov[^\n|;&]{0,100}?[ \t](?:-t|--token)[ =]{1,3}[\"']?(?P<bare>[0-9a-f-]{36})\b"),
+    b"random_password": late(rb"random_password[^}]{0,800}?\bresult[\"']?[ \t]{0,20}[=:][ \t]{0,4}" + QUOTED),
+    **dict.fromkeys([b"password " + name for name in _ELASTIC_USERS], _ELASTIC),
     b"net use": late(
         rb"(?i)net use(?:[ \t]+(?:[a-z*]:?[ \t]+)?\\{2,8}\S{1,200}(?:[ \t]+/\S{1,100}+){0,4}|r[ \t]+[^\s/]{1,60})"
         rb"[ \t]+(?!/)" + VALUE
@@ -114,6 +127,7 @@ _CODE = rb"(?=[a-z0-9-]{0,40}\d)[a-z0-9]{4,10}(?:-[a-z0-9]{4,10}){0,6}(?![\w-])"
 _SAID = rb"[\"']?(?:[ \t]{0,4}[=:(]|[ \t]{1,4}is)[ \t]{0,4}[\"'`]?"
 
 PHRASES = {
+    b"private_key_id": late(rb"(?i)private_key_id[\"']?\s{0,4}[:=]\s{0,4}[\"'](?P<phrase>[0-9a-f]{40})(?P<bare>)"),
     **dict.fromkeys([b"setcookie", b"erlang_cookie", b"erlang.cookie", b"erlangcookie"], _COOKIE),
     b"mnemonic": late(rb"(?i)mnemonic" + _SAID + _WORDS),
     b"phrase": late(rb"(?i)phrase" + _SAID + _WORDS),
@@ -168,7 +182,10 @@ def command(raw: bytes, place: int, word: bytes) -> Generator[Span, None, None]:
     """The password in a command that begins at ``place``; at most one."""
     if word == b"<<<" and not _ASKING.search(raw, max(0, place - 80), place):
         return
-    if found := COMMANDS[word].match(raw, place):
+    found = COMMANDS[word].match(raw, place)
+    if found and word in _EXACT and not stands_for(found["bare"]):
+        yield Span("token", *found.span("bare"), GENERIC)
+    elif found:
         yield from password_of(found, sure=word not in _UNSURE)
 
 

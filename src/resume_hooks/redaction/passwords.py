@@ -11,10 +11,32 @@ from collections.abc import Generator, Iterator
 from functools import lru_cache
 
 from resume_hooks.redaction.credentials import is_basic
-from resume_hooks.redaction.false_positives import is_id, is_key, is_mixed, is_password, is_phrase, stands_for
+from resume_hooks.redaction.false_positives import (
+    is_id,
+    is_key,
+    is_mixed,
+    is_password,
+    is_phrase,
+    is_random_letters,
+    stands_for,
+)
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.redaction.spans import GENERIC, Span
-from resume_hooks.redaction.ways import ANY, BY_SIGN, CHANCE, HEAD, LIKELY, LINE, PAIRS, QUOTED, SET, TOLD, WORDS, Way
+from resume_hooks.redaction.ways import (
+    ANY,
+    BY_SIGN,
+    CHANCE,
+    HEAD,
+    LIKELY,
+    LINE,
+    PAIRS,
+    PLAIN,
+    QUOTED,
+    SET,
+    TOLD,
+    WORDS,
+    Way,
+)
 
 NONE, KEY, LOGIN, PASSWORD = range(4)
 """No secret; one made by chance; a user's name and a password in one value; one that a person may have chosen."""
@@ -140,6 +162,18 @@ _MANY = late(rb"[a-z]{3,14}(?:([._-])[a-z]{3,14})(?:\1[a-z]{3,14}){1,5}")
 _OF_A_TYPE = late(rb"(?:[\d*}:]:)\Z")
 """What stands before a name that is a type of a program, or part of what AWS calls a secret by."""
 
+_PARAMETERS = late(rb"&[\w.]{1,60}=")
+_HYPHENED = late(rb"[a-z]+(?:-[a-z]+)*")
+_ENDS = frozenset([b"", b"\n", b"\r", b";", b"&", b"<", b'"', b"'"])
+_USER = late(
+    rb"(?i)(?:^|[\s\"',;{(_.?&-])(?:user(?:[ _-]?name|[ _-]?id)?|login|host(?:name)?|port|dbname|database|adapter)"
+    rb"[\"']?(?:[ \t]{0,4}(?:=>|=|:)[ \t]{0,4}|[ \t]{1,8})[\"']?[\w.@-]{1,80}"
+)
+"""A user, a host or a database that is set."""
+
+_SET_AS_SECURE = late(rb"(?i)securestring\\{0,3}\"\s*,\s*\\{0,3}\"value\\{0,3}\"\s*:\s*" + QUOTED)
+"""How AWS prints a parameter that it keeps encrypted."""
+
 _SECURE_STRING = late(rb"(?i)securestring(?:[ \t]+-(?:string|asplaintext|force))*[ \t]+" + QUOTED)
 
 
@@ -190,10 +224,10 @@ def name_at(raw: bytes, place: int) -> tuple[int, int, int]:
 def assigned(raw: bytes, start: int, end: int, what: int) -> Generator[Span, None, int]:
     """The secret that a name of a meaning tells; at most one. Returns where what was looked at ends."""
     looked = 0
-    if _OF_A_TYPE.search(raw, max(0, start - 3), start):
-        return 0
     before = max(0, start - BEFORE_PASS)
     line = raw.rfind(b"\n", before, start) + 1 or (0 if before == 0 else -1)
+    if _OF_A_TYPE.search(raw, max(0, start - 3), start) or _is_verdict(raw, line, start, end):
+        return 0
     for way in BY_SIGN[raw[end]] if end < len(raw) else ():
         if way.joint in PAIRS and what != LOGIN:
             continue
@@ -201,7 +235,7 @@ def assigned(raw: bytes, start: int, end: int, what: int) -> Generator[Span, Non
         if found and _stands(way, raw, before, line, start):
             looked = found.end()
             at, value = value_of(found)
-            if raw[start - 1 : start] in {b"?", b"&"}:
+            if raw[start - 1 : start] in {b"?", b"&"} or _PARAMETERS.search(value):
                 value = value.partition(b"&")[0]
             least = _least(raw, line, start, end, way, found) if what == PASSWORD else way.least
             plain = _ASCII.match(value)
@@ -235,17 +269,39 @@ def _is_verb(way: Way, found: re.Match[bytes], value: bytes) -> bool:
     return b"/" in value or quote == b"`" or told
 
 
+def _is_verdict(raw: bytes, line: int, start: int, end: int) -> bool:
+    """Whether ``PASS:`` begins a line of what a test's runner prints, as ``--- PASS: TestPush`` does."""
+    return (
+        raw[start:end] == b"PASS" and raw[end : end + 2] == b": " and line >= 0 and not raw[line:start].strip(b" \t-")
+    )
+
+
 def _least(raw: bytes, line: int, start: int, end: int, way: Way, found: re.Match[bytes]) -> int:
     """What the value of a password's name must be: words do where an environment or a file of settings sets it."""
     if way.joint is SET and found[0][:1] == b"=" and b"`" not in found[0] and _ENV.match(raw, start, end):
         return WORDS
+    if way.joint is SET and found["quoted"] and b"=" in (before := found[0].partition(found["quoted"])[0]):
+        return ANY if b"==" in before or b"=>" in before else PLAIN
+    if way.least in {ANY, LIKELY} and b"`" not in found[0] and _ENV.match(raw, start, end) and b"_" in raw[start:end]:
+        return WORDS
+    if way.least in {ANY, LIKELY, TOLD} and b"`" not in found[0] and _has_user(raw, start, found.end()):
+        return ANY if way.least == TOLD or not _ends_there(raw, found) else PLAIN
     if way.joint is SET and line >= 0 and _SETTING.fullmatch(raw, line, start) and b"`" not in found[0]:
         if _ENV.match(raw, start, end):
             return ANY
         return ANY if b"-" in value_of(found)[1] else LIKELY
-    if way.joint is SET and found["quoted"]:
-        return WORDS if b"=" in found[0].partition(found["quoted"])[0] and b"==" not in found[0] else ANY
-    return way.least
+    return ANY if way.joint is SET and found["quoted"] else way.least
+
+
+def _ends_there(raw: bytes, found: re.Match[bytes]) -> bool:
+    """Whether a value is in quotes, or ends its line or its setting: a name in a program goes on."""
+    return bool(found.re.groupindex.get("quoted") and found["quoted"]) or raw[found.end() : found.end() + 1] in _ENDS
+
+
+def _has_user(raw: bytes, start: int, end: int) -> bool:
+    """Whether a user or a host is set beside a password, as in settings that a program connects by."""
+    before = _USER.search(raw, max(0, start - BEFORE_PASS), start)
+    return before is not None or _USER.search(raw, end, end + BEFORE_PASS) is not None
 
 
 def _password_in(at: int, value: bytes, signs: bytes) -> tuple[int, bytes]:
@@ -270,15 +326,24 @@ def _counts(what: int, value: bytes, least: int, name: bytes = b"") -> bool:
         return False
     if is_password(value):
         return least != TOLD or (_DIGIT.search(value) is not None and not _TECHNICAL.match(value))
-    if least == WORDS and is_phrase(value) and not value.isupper():
+    if _is_of_words(value, least):
         return True
     return least <= ANY and _MANY.fullmatch(value) is not None and not _TOPIC.search(value) and not stands_for(value)
 
 
+def _is_of_words(value: bytes, least: int) -> bool:
+    """Whether a value of letters alone is a password where ``least`` will do."""
+    if is_random_letters(value):
+        return least != TOLD
+    if not is_phrase(value):
+        return False
+    return (least == WORDS and not value.isupper()) or (least == PLAIN and _HYPHENED.fullmatch(value) is not None)
+
+
 def secure_string(raw: bytes, place: int) -> Generator[Span, None, None]:
     """What PowerShell's ``ConvertTo-SecureString`` makes of plain text."""
-    if found := _SECURE_STRING.match(raw, place):
-        yield from password_of(found)
+    if found := _SECURE_STRING.match(raw, place) or _SET_AS_SECURE.match(raw, place):
+        yield from password_of(found, sure=True)
 
 
 def counts(name: bytes, value: bytes) -> bool:
@@ -294,7 +359,8 @@ def password_of(found: re.Match[bytes], *, sure: bool = False) -> Iterator[Span]
     ``sure``: nothing else stands in that place, so that words alone are one, too.
     """
     start, value = value_of(found)
-    if (is_password(value) or (sure and b"`" not in found[0] and is_phrase(value))) and b" " not in value:
+    chosen = is_password(value) or is_random_letters(value)
+    if (chosen or (sure and b"`" not in found[0] and is_phrase(value))) and b" " not in value:
         yield Span("password", start, start + len(value), GENERIC)
 
 

@@ -70,6 +70,7 @@ OPTIONS = [
 _FARTHEST = 300
 """Bytes before an option in which its program stands."""
 
+_COMMAND_ENDS = (b"\n", b";", b"|", b"&")
 _COMMAND_END = late(rb"[\n;|&]")
 
 
@@ -77,7 +78,7 @@ def arguments(raw: bytes, places: Iterable[int], option: bytes) -> Iterator[Span
     """The passwords that an option, which stands at ``places``, gives to programs."""
     for place, row in _given(raw, places, option):
         if found := row.argument.match(raw, place):
-            yield from password_of(found)
+            yield from password_of(found, sure=b" -u" not in row.programs)
 
 
 def may_be_arguments(lower: bytes, places: Iterable[int], option: bytes) -> Iterator[int]:
@@ -87,28 +88,35 @@ def may_be_arguments(lower: bytes, places: Iterable[int], option: bytes) -> Iter
 
 def _given(raw: bytes, places: Iterable[int], option: bytes) -> Iterator[tuple[int, Option]]:
     """The places of an option behind one of its programs in the same command, and which of the options it is there."""
-    rows = [(row, starts) for row in OPTIONS if row.option == option and (starts := list(_starts(raw, row)))]
-    for place in places if rows else ():
-        for row, starts in rows:
+    rows = [row for row in OPTIONS if row.option == option]
+    called: list[tuple[Option, list[int]]] = []
+    end = 0
+    for place in places:
+        if place >= end:
+            begin = max(raw.rfind(sign, max(0, place - _FARTHEST), place) for sign in _COMMAND_ENDS) + 1
+            begin = max(begin, place - _FARTHEST, 0)
+            stop = _COMMAND_END.search(raw, place)
+            end = stop.start() if stop else len(raw)
+            called = [(row, starts) for row in rows if (starts := _starts(raw, row, begin, end))]
+        for row, starts in called:
             number = bisect(starts, place)
-            start = starts[number - 1] if number else place - _FARTHEST - 1
-            if place - start <= _FARTHEST and not _COMMAND_END.search(raw, start, place):
+            if number and place - starts[number - 1] <= _FARTHEST:
                 yield place, row
                 break
 
 
-def _starts(raw: bytes, row: Option) -> Iterator[int]:
-    """Where the programs of an option are called, in order."""
-    places = sorted(place for program in row.programs for place in _ends(raw, program))
-    return (place for place in places if row.after.match(raw, place))
+def _starts(raw: bytes, row: Option, begin: int, end: int) -> list[int]:
+    """Where in a command the names of an option's programs end, in order."""
+    places = sorted(place for program in row.programs for place in _ends(raw, program, begin, end))
+    return [place for place in places if row.after.match(raw, place)]
 
 
-def _ends(raw: bytes, word: bytes) -> Iterator[int]:
-    """Where a word ends, each time."""
-    place = raw.find(word)
+def _ends(raw: bytes, word: bytes, begin: int, end: int) -> Iterator[int]:
+    """Where a word ends in a stretch, each time."""
+    place = raw.find(word, begin, end)
     while place >= 0:
         yield place + len(word)
-        place = raw.find(word, place + len(word))
+        place = raw.find(word, place + len(word), end)
 
 
 NAMED = [

@@ -42,8 +42,8 @@ _OPENS = rb"[\w.:$]{0,40}[(\[]"
 class Way(NamedTuple):
     """How a value is given to the name before it: what is between them, and what stands before the name.
 
-    ``least``: what the value must be to count: ``WORDS`` of any kind, ``ANY`` three of them, what is ``LIKELY`` one,
-    what is ``TOLD`` from prose by a digit, ``CHANCE``.
+    ``least``: what the value must be to count: ``WORDS`` of any kind, ``PLAIN`` ones in small letters, ``ANY`` three of
+    them, what is ``LIKELY`` one, what is ``TOLD`` from prose by a digit, ``CHANCE``.
     """
 
     signs: bytes
@@ -52,7 +52,7 @@ class Way(NamedTuple):
     least: int
 
 
-WORDS, ANY, LIKELY, TOLD, CHANCE = range(5)
+WORDS, PLAIN, ANY, LIKELY, TOLD, CHANCE = range(6)
 _QUOTES = b"\"'`\\"
 _CLOSED = rb"(?:[\"'`\\]{1,4}\]?|\[\d{0,4}\]|\](?=[ \t]*=))?"
 LINE = (
@@ -63,8 +63,8 @@ LINE = (
 SET = late(_CLOSED + _SIGN + _STRING + VALUE)
 
 ARGUMENTS = (
-    rb"\((?:[ \t]{0,4}[\"'][^\"'\r\n]{1,100}[\"'][ \t]{0,4},){1,2}[ \t]{0,4}(?:\w{1,20}\(|\w{0,9}pass\w{0,6}=)?"
-    + QUOTED
+    rb"\((?:[ \t]{0,4}(?:[\"'][^\"'\r\n]{1,100}[\"']|\$\w{1,40})[ \t]{0,4},){1,2}"
+    rb"[ \t]{0,4}(?:\w{1,20}\(|\w{0,9}pass\w{0,6}=)?" + QUOTED
 )
 """Those of a function that takes a name and a password."""
 
