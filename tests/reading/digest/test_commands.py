@@ -128,9 +128,9 @@ def test_the_end_of_a_command_in_the_background(
 
 def test_what_replaced_a_command_that_never_worked(config_home: ConfigHome) -> None:
     """The next one of the same program that worked; the failed one is told once, by its latest run."""
-    talk = Talk().prompt("go").fails("go build -v .", "no Go files", 1).fails("go build -v .", "no Go files", 1)
-    digest = talk.runs("go build -v ./cmd").digest(config_home)
-    assert texts(digest, "failures") == ["`go build -v .` exit 1: no Go files; then `go build -v ./cmd` worked"]
+    talk = Talk().prompt("go").fails("git push origin", "no upstream", 1).fails("git push origin", "no upstream", 1)
+    digest = talk.runs("git push origin main").digest(config_home)
+    assert texts(digest, "failures") == ["`git push origin` exit 1: no upstream; then `git push origin main` worked"]
     assert lines(digest, "failures") == {texts(digest, "failures")[0]: 3}
 
 

@@ -197,10 +197,10 @@ def test_who_would_rather_talk_of_questions_demands_nothing(config_home: ConfigH
 
 @pytest.mark.parametrize("answer", [None, "No response after 300s — the user may be away from keyboard."])
 def test_questions_that_nobody_answered(config_home: ConfigHome, answer: str | None) -> None:
-    """Those asked by the tool; those at the end of what was said last stand there."""
+    """Those asked by the tool, and those at the end of what was said last."""
     talk = Talk().prompt("go").calls("AskUserQuestion", {"questions": [{"question": "Which one?"}]}, answer)
     digest = talk.says("I waited. Shall I take **the red one?**").digest(config_home)
-    assert texts(digest, "questions") == ["Which one?"]
+    assert texts(digest, "questions") == ["Which one?", "Shall I take **the red one?**"]
     assert messages(digest, Kind.CLOSING) == ["I waited. Shall I take **the red one?**"]
     assert texts(talk.prompt("yes").digest(config_home), "questions") == []
 
