@@ -25,7 +25,7 @@ from tests.reading.digest.talk import Talk
 OTHER = session_id(2)
 BLOCK = f"{OPENING}\n1. a session\n{CLOSING}"
 LEAST, MOST = 600, 200_000
-SPEAKERS = ("USER", "ASSISTANT", "SUB-AGENT'S REPORT", "CLIENT'S SUMMARY", "CALL")
+SPEAKERS = ("USER", "ASSISTANT", "SUB-AGENT'S REPORT", "CLIENT'S SUMMARY(?:, as of then,?)?", "CALL")
 SECTION_HEAD = re.compile(rf"(?:{'|'.join(section.heading for section in SECTIONS)})(?: \(\d+ of [\d,]+\))?:")
 TALK_HEAD = re.compile(r"talk, oldest first(?: \([\d,]+ messages? of [\d,]+ left out\))?:")
 CALLS_HEAD = re.compile(r"latest calls, [\w, ]+:")
