@@ -135,3 +135,16 @@ def test_what_is_no_size(document: Document, parent: Path, size: str) -> None:
     error = document("handoff", SESSION, "--size", size, code=2)["error"]
     assert "A size is 1k to 48k, such as 4k or 24k, or all." in error["remedy"]
     assert sorted(parent.parent.iterdir()) == before
+
+
+def test_every_reference_of_an_opening_can_be_read(document: Document, parent: Path) -> None:
+    """Of the talk, of lists, and of the latest calls; and what all of the digest is read by."""
+    opened = json.loads(Path(document("handoff", SESSION)["data"]["file"]).read_bytes().splitlines()[OPENING_LINE])
+    told = opened["message"]["content"].partition("[/SESSION LINEAGE]")[2]
+    numbers = re.findall(r"(?:[A-Z] |\(|, )(:@?\d+)\b", told)
+    assert any(f"CALL {number}\n" in told for number in numbers)
+    assert len(numbers) > 4
+    for number in numbers:
+        assert document("read", f"{SESSION[:8]}{number}")["data"]
+    (whole,) = re.findall(r"all of it: resume-hooks read (\S+)\)", told)
+    assert "digest" in document("read", whole)["data"]["text"]

@@ -125,7 +125,8 @@ def test_a_long_digest_in_pages(config_home: ConfigHome, cli: Cli, document: Doc
     child = document("handoff", SESSION)["data"]["session_id"]
     whole = document("read", f"{child}:3", "--max-chars", "0")["data"]["text"]
     assert len(whole) > 40_000
-    pages, skip = [], 0
+    pages: list[str] = []
+    skip: int | None = 0
     while skip is not None:
         found = document("read", f"{child}:3", "--skip", str(skip))
         pages.append(found["data"]["text"])

@@ -53,9 +53,9 @@ class PluginCopy:
     env: dict[str, str]
 
     @property
-    def home(self) -> Path:
-        """Where the user stands: the home folder, which is no project whose programs count for nothing."""
-        return Path(self.env["HOME"])
+    def folder(self) -> Path:
+        """Where the user stands: a project that holds none of the programs of the tests."""
+        return Path(self.env["HOME"], "project")
 
     @property
     def reached(self) -> bytes:
@@ -81,14 +81,14 @@ class PluginCopy:
         command = hooks[event][0]["hooks"][number]["command"]
         return subprocess.run(
             [*(shell or ("/bin/sh",)), "-c", command],
-            input=stdin, env=self.env | env, cwd=self.home, capture_output=True, timeout=60, check=False,
+            input=stdin, env=self.env | env, cwd=self.folder, capture_output=True, timeout=60, check=False,
         )  # fmt: skip
 
     def engine(self, *arguments: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
         """Run hooks/engine with a pipe for stdout, as the model's shell does."""
         return subprocess.run(
             [str(self.root / "hooks" / "engine"), *arguments],
-            input=stdin, env=self.env | env, cwd=self.home, capture_output=True, timeout=300, check=False,
+            input=stdin, env=self.env | env, cwd=self.folder, capture_output=True, timeout=300, check=False,
             encoding="utf-8",
         )  # fmt: skip
 
@@ -119,10 +119,11 @@ def make_plugin(folder: Path) -> PluginCopy:
         "PATH": f"{folder / 'bin'}:/usr/bin:/bin", "HOME": str(folder), "REACHED": str(folder / "reached"),
         "CLAUDE_PLUGIN_ROOT": str(root), "CLAUDE_PLUGIN_DATA": str(data),
         "CLAUDE_CONFIG_DIR": str(folder / "config"), "RESUME_HOOKS_PYTHON": sys.executable,
-        "CLAUDE_PROJECT_DIR": str(folder),
+        "CLAUDE_PROJECT_DIR": str(folder / "project"),
     }  # fmt: skip
     env |= {key: value for key, value in os.environ.items() if key.startswith(INDEX_SETTINGS)}
-    (folder / "bin").mkdir()
+    for name in ("bin", "project"):
+        (folder / name).mkdir()
     return PluginCopy(root, data, env)
 
 

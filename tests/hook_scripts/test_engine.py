@@ -134,7 +134,7 @@ def test_the_user_may_write(plugin: PluginCopy) -> None:
     subprocess.run(
         [plugin.root / "hooks" / "engine", "handoff"],
         env=plugin.env | {"CLAUDECODE": "1"},
-        cwd=plugin.home,
+        cwd=plugin.folder,
         stdout=theirs,
         check=True,
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import shutil
 import subprocess
 import sys
@@ -357,19 +358,48 @@ def test_what_a_program_loads_at_its_start_is_not_the_projects(tmp_path: Path) -
     assert not {"OPENSSL_CONF", "BASH_ENV", "ENV", "CDPATH"} & found.keys()
 
 
-def test_without_a_project_path_stays(tmp_path: Path) -> None:
-    """In the home folder nothing but relative folders goes: it may be a repository, and holds the user's programs."""
+@pytest.mark.parametrize("home", [{"HOME": "."}, {"HOME": "{root}"}, {"USER": "-", "OLDPWD": "{root}"}, {"USER": "+"}])
+@pytest.mark.parametrize("kind", ["uv", "python3.9"])
+def test_no_repository_passes_for_the_home_folder(tmp_path: Path, kind: str, home: dict[str, str]) -> None:
+    """Whose home is where stands in the system's list of users; what a repository has set as HOME leads nowhere."""
+    machine = make_machine(kind, tmp_path, "")
+    given = {name: value.format(root=machine.folder.parent) for name, value in home.items()}
+    hostile = machine._replace(env=machine.env | given)
+    (machine.folder / ".claude").mkdir()
+    (machine.folder / ".claude" / "plugins").mkdir()
+    shutil.copytree(machine.folder.parent / "data", machine.folder / ".claude/plugins/data/resume-hooks-resume-hooks")
+    shutil.copytree(machine.folder / ".claude/plugins", machine.folder.parent / ".claude/plugins")
+    for source in ("startup", "compact"):
+        hostile.hook("SessionStart", event(machine, "SessionStart", source=source))
+    hostile.hook("UserPromptSubmit", event(machine, "UserPromptSubmit", prompt=">handoff next"))
+    del hostile.env["CLAUDE_PLUGIN_DATA"]
+    hostile.hook("UserPromptSubmit", event(machine, "UserPromptSubmit", prompt=">handoff next"))
+    assert machine.marked() == []
+
+
+def test_where_sh_is_bash_no_function_stands_for_a_command(tmp_path: Path) -> None:
+    """It takes functions from the environment."""
+    bash = shutil.which("bash")
+    need("bash", bash, "install it")
     machine = make_machine("neither", tmp_path, "")
-    home = Path(machine.env["HOME"])
-    (home / ".git").mkdir()
-    (home / "bin").mkdir()
-    (home / "src").mkdir()
-    (home / "src" / "bin").mkdir()
-    script = f'. "{machine.plugin}/hooks/programs"; echo "$PATH"'
-    path = f"{home}/bin:bin::{home}/src/bin:/bin"
-    for folder, left in ((home, f"{home}/bin:{home}/src/bin:/bin"), (home / "src", f"{home}/bin:/bin")):
-        env = {"HOME": str(home), "PATH": path, "CLAUDE_PROJECT_DIR": str(folder)}
-        done = subprocess.run(
-            ["/bin/sh", "-c", script], env=env, cwd=folder, capture_output=True, check=True, text=True
-        )
-        assert done.stdout == f"{left}\n"
+    (tmp_path / "as").mkdir()
+    (tmp_path / "as" / "sh").symlink_to(str(bash))
+    functions = {
+        f"BASH_FUNC_{name}%%": f"() {{ echo {name} >>'{machine.marks}'; }}" for name in ("cat", "cd", "printf")
+    }
+    hostile = machine._replace(env=machine.env | functions)
+    for script in ("guard", "session-start", "notice"):
+        line = f"trap 'exit 0' EXIT; . '{machine.plugin}/hooks/{script}'"
+        hostile.run(str(tmp_path / "as" / "sh"), "-c", line, stdin=event(machine, "", prompt=">resume"))
+    assert machine.marked() == []
+
+
+def test_the_home_folder_is_no_project(tmp_path: Path) -> None:
+    """Nor what lies above it: it may be a repository, and holds the user's programs. Relative folders go there, too."""
+    user = pwd.getpwuid(os.getuid())
+    script = f'. "{REPO}/hooks/programs"; echo "$PATH"'
+    env = {"HOME": str(tmp_path), "USER": user.pw_name, "PATH": f"bin::{user.pw_dir}:{tmp_path}:/bin"}
+    for folder, left in (("/", f"{user.pw_dir}:{tmp_path}:/bin"), (tmp_path, f"{user.pw_dir}:/bin")):
+        given = {**env, "CLAUDE_PROJECT_DIR": str(folder)}
+        done = subprocess.run(["/bin/sh", "-c", script], env=given, cwd=folder, capture_output=True, check=True)
+        assert done.stdout.decode() == f"{left}\n"

@@ -13,7 +13,7 @@ import pytest
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write
 from resume_hooks.hooks import after_compaction
-from resume_hooks.hooks.after_compaction import given_back
+from resume_hooks.hooks.after_compaction import MOST, given_back
 from resume_hooks.reading.digest import build
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest
@@ -52,9 +52,9 @@ def ran(number: int, command: str) -> list[Record]:
     return [call, tool_result(f"c{number}", "ok", uuid="", parent="")]
 
 
-def back(home: ConfigHome, number: int) -> str:
+def back(home: ConfigHome, number: int, most: int = MOST) -> str:
     """What is given back to a session of the project."""
-    return given_back(session_id(number), str(home.project() / f"{session_id(number)}.jsonl"))
+    return given_back(session_id(number), str(home.project() / f"{session_id(number)}.jsonl"), most)
 
 
 def test_what_was_said_comes_back(config_home: ConfigHome) -> None:
@@ -99,7 +99,7 @@ def test_what_was_cleared_away_stays_away(config_home: ConfigHome) -> None:
 
 
 def test_it_is_short_whatever_there_is(config_home: ConfigHome) -> None:
-    """Forty generations and hundreds of rules: less than 4,000 characters, the block whole."""
+    """Forty generations and hundreds of rules: no more than a start can bring, the block whole."""
     for number in range(1, 41):
         child(config_home, number, number - 1 if number > 1 else None)
     rules = [r for n in range(200) for r in ruled(n, f"Never {'do this ' * 20}{n}.")]
@@ -107,8 +107,9 @@ def test_it_is_short_whatever_there_is(config_home: ConfigHome) -> None:
         record |= {"uuid": f"x{at}", "parentUuid": f"x{at - 1}" if at else None}
     path = config_home.project() / f"{session_id(40)}.jsonl"
     path.write_bytes(path.read_bytes() + b"".join(json.dumps(record).encode() + b"\n" for record in rules))
-    text = back(config_home, 40)
-    assert len(text) < 4_000
+    text = back(config_home, 40, 4_000)
+    assert len(text) <= 4_000
+    assert len(back(config_home, 40)) <= MOST
     assert text.count(OPENING) == text.count(CLOSING) == 1
     assert "Never do this" in text
 
@@ -131,7 +132,7 @@ def test_what_stands_far_back_is_read_where_there_is_room(
         return digest_of(*given, reach=reach)
 
     monkeypatch.setattr(after_compaction, "digest_of", noted)
-    assert "the file 99" in back(config_home, 1)
+    assert "the file 99" in back(config_home, 1, 4_000)
     assert reaches == [80_000]
     write_session(config_home.project(), ONE, said[:4] + [r for r in said[4:] if "Never" not in str(r)])
     assert RULE in back(config_home, 1)

@@ -20,7 +20,7 @@ from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.confirmations import Question
 from resume_hooks.hooks.handoff import handoff_card
 from resume_hooks.hooks.lineage import lineage_card
-from resume_hooks.hooks.reply import start
+from resume_hooks.hooks.reply import MAX_START, start
 from resume_hooks.hooks.resume_card import resume_card
 from resume_hooks.hooks.triggers import VERBS, Trigger, of_command
 from resume_hooks.sessions.lineage import Ancestor, Family
@@ -245,7 +245,7 @@ def test_what_a_start_says() -> None:
 
 @pytest.mark.parametrize("context", ["x" * 100_000, "é" * 5_000, "a\n" * 5_000])
 def test_both_fit_together(context: str) -> None:
-    """The line stays whole."""
+    """The line stays whole, and the context within what a client shows of one hook."""
     found = said(context, "m" * 90)
     assert len(found["systemMessage"]) == 90
-    assert len(found["hookSpecificOutput"]["additionalContext"]) + 90 <= 4_000
+    assert len(found["hookSpecificOutput"]["additionalContext"]) <= MAX_START

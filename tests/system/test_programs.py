@@ -22,7 +22,8 @@ def program(path: Path, text: str = "") -> str:
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder, in a repository in a repository."""
+    """The working folder, in a repository in a repository; the home is three folders above it."""
+    monkeypatch.setattr(programs, "_home", lambda: str(tmp_path / "home"))
     folder = tmp_path / "home" / "outer" / "repo" / "pkg"
     folder.mkdir(parents=True)
     (folder.parent / ".git").mkdir()
@@ -32,8 +33,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def env_of(project: Path, *folders: object, **more: str) -> dict[str, str]:
-    """An environment with this PATH; the home is three folders above the project."""
-    return {"HOME": str(project.parents[2]), "PATH": os.pathsep.join(map(str, folders)), **more}
+    """An environment with this PATH, in which the project passes for the home: that is not believed."""
+    return {"HOME": str(project), "PATH": os.pathsep.join(map(str, folders)), **more}
 
 
 def test_a_program_is_found_outside_the_project(project: Path, tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ and gets the variables of a list; whatever it looks for in its working folder or
 there. Who has a reason for another folder or for the whole environment says so: ``folder`` and ``environ`` are given.
 Standard library, Python 3.9; what is imported late would cost a prompt milliseconds.
 
-The project is the client's folder and the working folder, each with the outermost repository around it. The home folder
-is none, nor is what lies above it: some keep it in a repository, and their own programs lie in it.
+The project is the client's folder and the working folder, each with the outermost repository around it. The user's home
+folder is none, nor is what lies above it: some keep it in a repository, and their own programs lie in it.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def _projects(env: Mapping[str, str]) -> List[str]:
         folders.append(os.getcwd())
     except OSError:  # it is gone, and all that was in it
         folders.append(env.get("PWD", ""))
-    home = os.path.join(os.path.realpath(env.get("HOME") or os.path.expanduser("~")), "")
+    home = os.path.join(os.path.realpath(_home()), "")
     found = []
     for folder in folders:
         if os.path.isabs(folder):
@@ -143,6 +143,16 @@ def _projects(env: Mapping[str, str]) -> List[str]:
             if root:
                 found.append(os.path.join(root, ""))
     return found
+
+
+def _home() -> str:
+    """The user's home folder by the system's list of users: HOME may be the project's word."""
+    try:
+        import pwd  # exists where there are users in our sense
+
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except (ImportError, KeyError):
+        return os.path.expanduser("~") if os.name == "nt" else ROOT
 
 
 def _outermost(folder: str, home: str) -> str:

@@ -164,11 +164,14 @@ def test_nothing_of_the_copy_is_left_to_a_client_that_is_started(
     agent: Path, config_home: ConfigHome, cli: Cli, tmp_path: Path
 ) -> None:
     """It takes the process over, so the copy goes before."""
-    program = tmp_path / "claude"
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (tmp_path / "work").mkdir()  # no program of the folder that one works in is started
+    program = folder / "claude"
     program.write_text(f"#!/bin/sh\necho STARTED; ls -A {config_home.config}/resume-hooks/mirrors")
     program.chmod(0o755)
     words = "fork", LOCATOR, "--home", str(tmp_path), "--start"
-    done = cli(*words, environ={"PATH": f"{tmp_path}:/usr/bin:/bin"}, cwd=tmp_path)
+    done = cli(*words, environ={"PATH": f"{folder}:/usr/bin:/bin"}, cwd=tmp_path / "work")
     assert done.stdout.decode().endswith("STARTED\n"), done.stderr
 
 

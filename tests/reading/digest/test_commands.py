@@ -127,11 +127,17 @@ def test_the_end_of_a_command_in_the_background(
 
 
 def test_what_replaced_a_command_that_never_worked(config_home: ConfigHome) -> None:
-    """The next one of the same program that worked; the failed one is told once, by its latest run."""
-    talk = Talk().prompt("go").fails("go build .", "no Go files", 1).fails("go build .", "no Go files", 1)
-    digest = talk.runs("go build ./cmd").digest(config_home)
-    assert texts(digest, "failures") == ["`go build .` exit 1: no Go files; then `go build ./cmd` worked"]
+    """The same in other words, where nothing is checked; the failed one is told once, by its latest run."""
+    talk = Talk().prompt("go").fails("git push origin x", "no upstream", 1).fails("git push origin x", "no upstream", 1)
+    digest = talk.runs("git push -u origin x").digest(config_home)
+    assert texts(digest, "failures") == ["`git push origin x` exit 1: no upstream; then `git push -u origin x` worked"]
     assert lines(digest, "failures") == {texts(digest, "failures")[0]: 3}
+
+
+def test_a_check_that_worked_later_did_not_fail(config_home: ConfigHome) -> None:
+    """What was changed between made it work, and no other command."""
+    talk = Talk().prompt("go").fails("go build .", "no Go files", 1).runs("go build ./cmd")
+    assert texts(talk.digest(config_home), "failures") == []
 
 
 def test_an_error_is_solved_by_a_later_run_of_its_program(config_home: ConfigHome) -> None:

@@ -36,7 +36,7 @@ def _claimed(section: str, entry: DigestEntry, said: str) -> list[str]:
     if section == "constraints":  # it may come with the sentence before it
         return [sentence.rstrip("…") for sentence in re.split(r"(?<=[.!?:])\s", text)]
     if section == "artefacts":
-        return [text.removeprefix("commit ").split()[0]]
+        return [text.removeprefix("commit ").removeprefix("commit: ").split()[0]]
     if text.startswith("eval $'"):
         return [re.sub(r"\\(.)", lambda found: " " if found[1] in "nt" else found[1], text[7:].rstrip("…"))]
     return [text.rstrip("…").rstrip()]
@@ -51,10 +51,12 @@ def _claimed_of_now(text: str) -> list[str]:
         "plan mode is on",
         "this session shows",
         "since the session's",
-        "rules of the skill",
+        "rules of ",
     )
     if not colon or head.startswith(ours):
         return []
+    if head == "the session ends before this call was answered":
+        return [named.partition(" ")[2][:60]]
     if head == "read this first":
         return [named.rpartition("/")[2]]
     return [part for part in re.split(r"…|\n", named) if part]

@@ -72,7 +72,7 @@ def test_what_is_malformed_is_left_out(sections: object) -> None:
     [
         None, 7, "x", {}, [None], [7], ["abcd"], [[]], [["request", "", "a"]], [["nobody", "", "a", []]],
         [[None, "", "a", []]], [[[], "", "a", []]], [["request", 1, "a", []]], [["request", "", 1, []]],
-        [["request", "", " \n ", []]], [{"kind": "request", "text": "a"}],
+        [["request", "", " \n ", []]], [["request", "", "\x00\x1b[31m", []]], [{"kind": "request", "text": "a"}],
     ],
 )  # fmt: skip
 def test_what_is_malformed_of_the_talk_is_left_out(talk: object) -> None:

@@ -142,3 +142,13 @@ def test_a_file_that_was_removed_later(config_home: ConfigHome) -> None:
     removed = {name for name, note in said.items() if "removed" in note}
     assert removed == {"a.py", "tmp", "tmp/b.py"}
     assert said["a.py"] == "removed"
+
+
+def test_what_is_gone_by_tomorrow_is_not_listed(config_home: ConfigHome) -> None:
+    """Temporary files, caches, what a tool built: neither as changed nor as read."""
+    talk = Talk().prompt("go").edits("/tmp/x.py").edits("/home/user/proj/__pycache__/a.pyc").runs("touch /tmp/y a.tmp")
+    talk.edits("/var/folders/zz/b").edits("/home/user/proj/node_modules/c.js").edits("/home/user/proj/real.py")
+    talk.calls("Read", {"file_path": "/tmp/z"}).calls("Read", {"file_path": "/home/user/proj/seen.py"})
+    digest = talk.digest(config_home)
+    assert texts(digest, "changed") == ["real.py"]
+    assert texts(digest, "read") == ["seen.py"]

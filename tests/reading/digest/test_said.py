@@ -197,10 +197,10 @@ def test_who_would_rather_talk_of_questions_demands_nothing(config_home: ConfigH
 
 @pytest.mark.parametrize("answer", [None, "No response after 300s — the user may be away from keyboard."])
 def test_questions_that_nobody_answered(config_home: ConfigHome, answer: str | None) -> None:
-    """Those asked by the tool; those at the end of what was said last stand there."""
+    """Those asked by the tool, and those at the end of what was said last."""
     talk = Talk().prompt("go").calls("AskUserQuestion", {"questions": [{"question": "Which one?"}]}, answer)
     digest = talk.says("I waited. Shall I take **the red one?**").digest(config_home)
-    assert texts(digest, "questions") == ["Which one?"]
+    assert texts(digest, "questions") == ["Which one?", "Shall I take **the red one?**"]
     assert messages(digest, Kind.CLOSING) == ["I waited. Shall I take **the red one?**"]
     assert texts(talk.prompt("yes").digest(config_home), "questions") == []
 
@@ -266,3 +266,41 @@ def test_the_assistants_last_words(config_home: ConfigHome) -> None:
     """Those of a model, not those of the client."""
     talk = Talk().prompt("go").says("All done.").prompt("ok").says("API Error: 500", model="<synthetic>")
     assert messages(talk.digest(config_home), Kind.CLOSING) == ["All done."]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Should we never push to main?", "why do you always use tabs", "# Always and never",
+        "Operation stopped by hook", "158.5 npm error You must never call this",
+        '"Never do that"', "lol, never use tabs then 😂",
+        "Maybe we should never use tabs.",
+    ],
+)  # fmt: skip
+def test_what_demands_nothing_is_no_constraint(config_home: ConfigHome, said: str) -> None:
+    """A question, a heading, a line of a log, a quote, a joke, a doubt, what a hook said."""
+    assert texts(Talk().prompt("go").prompt(said).prompt("on").digest(config_home), "constraints") == []
+
+
+def test_advice_that_was_pasted_is_no_constraint(config_home: ConfigHome) -> None:
+    """What somebody else wrote binds nobody; what stands around it does."""
+    advice = "\n".join(f"- You must never do thing {number} in production code." for number in range(30))
+    talk = Talk().prompt(f"Never rename a public function, whatever this says.\n\n{advice}").says("ok").prompt("on")
+    assert texts(talk.digest(config_home), "constraints") == ["Never rename a public function, whatever this says."]
+
+
+def test_a_short_constraint_comes_with_what_it_is_about(config_home: ConfigHome) -> None:
+    """Alone it would say nothing."""
+    talk = (
+        Talk().prompt("The parser reads the names of users from the table. Never change that.").says("ok").prompt("on")
+    )
+    (found,) = texts(talk.digest(config_home), "constraints")
+    assert found == "The parser reads the names of users from the table. Never change that."
+
+
+def test_a_constraint_that_was_taken_back_is_gone(config_home: ConfigHome) -> None:
+    """The newest of two that contradict each other holds; the talk has both."""
+    old, new = "Never use more than 4 workers for the tests.", "Actually, never use more than 8 workers for the tests."
+    digest = Talk().prompt(old).says("ok").prompt(new).says("ok").prompt("go on").digest(config_home)
+    assert texts(digest, "constraints") == [new]
+    assert requests(digest)[:2] == [old, new]

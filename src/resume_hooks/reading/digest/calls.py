@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Sequence
 from typing import BinaryIO
 
 from resume_hooks.reading.digest import talk
 from resume_hooks.reading.digest.entries import Kind, TalkMessage
+from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import lines_before, open_transcript
@@ -19,10 +21,14 @@ from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, string
 
 RESULT = 1_500  # characters of a result; of a longer one the middle is cut
+PRINTED = 700  # the same of what a command printed that worked
+CHANGES = 2  # changes of one file that are shown, the latest
 INPUT = 600  # characters of what a call was given
 PIECE = 1 << 20  # bytes that are read at once to count lines
 REACH = 24_000_000  # bytes at the end of a file that are looked through
 _BRIEFLY = ("command", "file_path", "pattern", "query", "url", "prompt", "description")
+_COMMITS = late(r"\bgit\b[^\n;&|]*\scommit\b")
+_FAILED = ("Exit code", "Error")
 _CHANGE = ("new_string", "content", "new_source")  # what a call writes into a file
 _NEVER = frozenset({"TodoWrite", "TaskCreate", "TaskUpdate", "AskUserQuestion", "ExitPlanMode", "Task", "Agent"})
 """Tools whose calls the other sections tell of."""
@@ -35,7 +41,8 @@ def latest_calls(session: SessionFile, room: int) -> list[TalkMessage]:
     """
     results: dict[str, str] = {}
     found: list[tuple[int, Record, str]] = []
-    written: set[str] = set()
+    written: Counter[str] = Counter()
+    is_committed = False
     try:
         with open_transcript(session.path) as stream:
             end = stream.seek(0, os.SEEK_END)
@@ -48,7 +55,8 @@ def latest_calls(session: SessionFile, room: int) -> list[TalkMessage]:
                 results |= _results_in(record)
                 for block in reversed(records.calls(record)):
                     answer = results.pop(string(block, "id"), None)
-                    if answer is None or not _is_shown(block, written):
+                    is_committed = is_committed or _commits(block)
+                    if answer is None or not _is_shown(block, written, is_committed=is_committed):
                         continue
                     text = _text(block, answer)
                     found.append((line.offset, block, text))
@@ -61,11 +69,17 @@ def latest_calls(session: SessionFile, room: int) -> list[TalkMessage]:
     ]
 
 
-def _is_shown(block: Record, written: set[str]) -> bool:
-    """Whether a call is shown, the later ones being looked at first; files that it writes are ``written``."""
+def _commits(block: Record) -> bool:
+    """Whether a call commits: what was written before that lies in the repository."""
+    return _COMMITS.search(string(records.mapping(block, "input"), "command")) is not None
+
+
+def _is_shown(block: Record, written: Counter[str], *, is_committed: bool) -> bool:
+    """Whether a call is shown, the later ones being looked at first; ``written`` counts the changes of files."""
     tool, path = string(block, "name"), records.file_in(records.mapping(block, "input"))
     if tool in records.WRITERS:
-        written.add(path)
+        written[path] += 1
+        return written[path] <= CHANGES and not is_committed
     return tool not in _NEVER and not (tool in records.READERS and path in written)
 
 
@@ -97,6 +111,6 @@ def _text(block: Record, answer: str) -> str:
     head = f"{string(block, 'name')}: {what}"
     written = next((value for key in _CHANGE if (value := string(given, key))), "")
     got = written or answer  # that a file was written is said by the call: what was written tells more than the answer
-    if is_placeholder(got) or not got.strip():
-        return head
-    return f"{head}\n{'wrote' if written else 'got'}:\n{talk.shown(got, RESULT)}"
+    most = PRINTED if string(block, "name") == "Bash" and not got.startswith(_FAILED) else RESULT
+    shown = "" if is_placeholder(got) else talk.shown(got, most)
+    return f"{head}\n{'wrote' if written else 'got'}:\n{shown}" if shown else head

@@ -110,7 +110,12 @@ _TEXT_MATTERS = frozenset({"Bash", "AskUserQuestion", "ExitPlanMode", "TaskCreat
 _SERVER_TOOL = "mcp__"
 _PLAN_MODE, _PLAN_LEFT = "plan", "plan_mode_exit"
 _PLAN_REMINDERS = frozenset({"plan_mode", "plan_mode_reentry", _PLAN_LEFT})
+_COLLECTORS = frozenset({"TaskOutput", "AgentOutput", "AgentOutputTool", "TaskStop"})
+"""Tools that fetch what a sub-agent in the background reported, or end it."""
+
 _RECAP = "away_summary"
+_SOON = 2  # records after a command within which its text is loaded
+_RULES = 400  # characters of a text that is loaded from which on it holds rules
 _STARTED = "Async agent launched"  # how the answer begins to a call that starts one in the background
 _FOREIGN_WRITER = late(
     r"(?:write|edit|create|move|rename|delete|remove|replace|insert|patch).*file|file.*(?:write|edit)", re.IGNORECASE
@@ -239,6 +244,7 @@ class LineageFacts:
         self._branches = Branches()
         self._copies = Copies()
         self._order = 0
+        self._called_at = 0
 
     @property
     def last_said(self) -> Quote | None:
@@ -255,7 +261,8 @@ class LineageFacts:
             for call_id, call in self._open.items()
             if call.tool in _AGENT_TOOLS
         }
-        self.cut_off = next(reversed(self._open.values()), None)
+        last = next(reversed(self._open.values()), None)
+        self.cut_off = last if last is not None and last.place.order >= self._called_at else None
         self._open.clear()
         self._copies = Copies()
         counts = self._branches.end_file(session_id)
@@ -307,6 +314,7 @@ class LineageFacts:
 
     def _called(self, record: Record, block: Record, place: RecordPlace) -> None:
         call = PendingCall(string(block, "name"), records.mapping(block, "input"), place, string(record, "cwd"))
+        self._called_at = place.order
         self._open[string(block, "id")] = call
         if call.tool == "AskUserQuestion":
             rows = records.objects(call.given.get("questions"))
@@ -330,10 +338,20 @@ class LineageFacts:
         plan = string(record, "planContent")
         if plan.strip():
             self.plans.append(Quote(plan, place, uuid))
-        if record.get("isMeta") is True and (skill := facts.skill_loaded(records.text(record))):
-            self.skills[skill] = place
+        if record.get("isMeta") is True:
+            self._loaded(records.text(record), place)
         if records.is_prompt(record):
             self._typed(Quote(records.prompt_text(record), place, uuid))
+
+    def _loaded(self, text: str, place: RecordPlace) -> None:
+        """Take in the text of a skill that was loaded, by itself or for the command that the user gave just before."""
+        last = self.prompts.said[-1] if self.prompts.said else None
+        name = facts.skill_loaded(text)
+        if last is not None and last.text.startswith("/") and place.order - last.place.order <= _SOON:
+            name = last.text.split()[0]
+        if name and len(text) >= _RULES:
+            self.skills.pop(name, None)
+            self.skills[name] = place
 
     def _commanded(self, content: str, said: Quote) -> None:
         """Take in a command of the client's that has words about the work, and what the user ran in their own shell."""
@@ -424,6 +442,8 @@ class LineageFacts:
 
     def _on_agent(self, call: PendingCall, record: Record, said: Quote) -> None:
         """Take in what a sub-agent reported, or that one was started that goes on beside the conversation."""
+        if call.tool in _COLLECTORS:
+            self.running.pop(call.text("task_id", "agentId", "agent_id"), None)
         agent = records.agent_of(record)
         if agent:
             self.agents[agent] = self._order

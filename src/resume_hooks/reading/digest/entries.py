@@ -225,8 +225,8 @@ def _messages(rows: object) -> Iterator[TalkMessage]:
         name, ref, text, marks = row
         if not all(isinstance(cell, str) for cell in (name, ref, text)):
             continue
-        if name in _KINDS and text.strip():
-            yield TalkMessage(Kind(name), _reference(ref), _lines(text), tuple(_marks(marks)))
+        if name in _KINDS and (said := _lines(text)):
+            yield TalkMessage(Kind(name), _reference(ref), said, tuple(_marks(marks)))
 
 
 def _marks(rows: object) -> Iterator[tuple[str, str]]:

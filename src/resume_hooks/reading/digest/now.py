@@ -15,14 +15,16 @@ from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import DigestEntry, entry, redacted
 from resume_hooks.reading.digest.facts import RecordPlace
 from resume_hooks.reading.digest.repository import RepositoryState
-from resume_hooks.reading.digest.work import TEMPORARY, Paths, last_commit
+from resume_hooks.reading.digest.work import TEMPORARY, Paths, branch_seen, last_commit
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.system.text import counted, plain_line
 
 FILES = 8  # files with changes that are not committed that are named
-SKILLS = 2  # skills that were loaded last that are named
+SKILLS = 1  # skills that were loaded last that are named
+_DETACHED = "HEAD"  # what the client notes for a branch where there is none
 RUNNING = 3  # sub-agents and commands at work that are named
 PLAN = 4_000  # characters of a plan in which its title is looked for
+CUT_OFF = 460  # characters of a call that was not answered
 DOCUMENTS = 2  # documents to read first that are named
 _DOCUMENT = late(
     r"(?:\A|/)(?:[\w.-]*(?:hand-?off|handover|next[-_]steps|progress|status)[\w.-]*|plan|plans?/[\w./-]+|[\w.-]+[-_]plan|"
@@ -36,8 +38,8 @@ def now(facts: LineageFacts, paths: Paths, git: RepositoryState, session_id: str
     """The lines, the most pressing first; ``session_id`` is the latest session, ``branch`` the one that it was on."""
     if git.line:
         yield DigestEntry(f"git: {plain_line(git.line)}")
-    elif branch:
-        yield entry(f"branch {branch}, when the session ended", "")
+    elif (seen := branch_seen(facts) or branch) and seen != _DETACHED:
+        yield entry(f"branch {seen}, as last seen in the session", "")
     if git.dirty:
         yield DigestEntry(_uncommitted(git, paths))
     elif facts.changes:
@@ -48,10 +50,12 @@ def now(facts: LineageFacts, paths: Paths, git: RepositoryState, session_id: str
     last_prompt = facts.prompts.said[-1].place.order if facts.prompts.said else 0
     if last_prompt and facts.unanswered is None:
         yield entry(_unanswered(facts, last_prompt), facts.prompts.said[-1].place)
+    elif facts.unanswered is not None and not prose.asks(facts.unanswered.text) and facts.cut_off is None:
+        yield entry("the last request was answered, and the answer asks nothing", facts.unanswered.place)
     if facts.cut_off is not None:
         call = facts.cut_off
-        what = call.text("command", "file_path", "description")
-        yield entry(f"the session ends before this call was answered: {call.tool} {what}", call.place)
+        what = call.text("command", "prompt", "file_path", "description")
+        yield entry(f"the session ends before this call was answered: {call.tool} {what}", call.place, most=CUT_OFF)
     yield from _at_work(facts, session_id, last_prompt)
 
 
@@ -64,15 +68,15 @@ def _to_read(facts: LineageFacts, paths: Paths) -> Iterator[DigestEntry]:
         title = next(prose.sentences(redacted(plan.text[:PLAN])), "")
         yield entry(f"the last plan that the user approved: {title}", plan.place)
     for skill, place in list(facts.skills.items())[-SKILLS:]:
-        yield entry(f"rules of the skill {skill} were loaded, and may bind: read them", place)
+        yield entry(f"rules of {skill} were loaded, and may bind: read them", place)
 
 
 def _at_work(facts: LineageFacts, session_id: str, last_prompt: int) -> Iterator[DigestEntry]:
     """What was started since the last prompt and had not ended: sub-agents and commands in the background."""
     waiting = [
         said
-        for agent, said in facts.running.items()
-        if said.place.session_id == session_id and (agent in facts.agents or said.place.order > last_prompt)
+        for said in facts.running.values()
+        if said.place.session_id == session_id and said.place.order > last_prompt
     ]
     for said in waiting[-RUNNING:]:
         yield entry(f"a sub-agent was still at work: {said.text}", said.place)

@@ -40,6 +40,7 @@ UNLIMITED = 1 << 40  # characters, for the whole text
 LISTS = 0.4  # part of the room that the sections may take where the talk needs the rest
 LAST_REQUEST, LAST_ANSWER, LAST_REPORT = 0.2, 0.35, 0.25  # parts of the room that these may take at most
 CALLS = 0.45  # part of the room that the latest calls may take at most
+RESERVED = 0.12  # part of the room that the talk leaves to them in any case: the end of the session
 LEAST_CALLS = 400  # characters of room below which no call is shown
 Calls = Callable[[int], Sequence[TalkMessage]]
 """Gives the latest calls, oldest first, within about so many characters."""
@@ -49,7 +50,7 @@ _SPEAKERS = {
     Kind.CLOSING: "ASSISTANT",
     Kind.NARRATION: "ASSISTANT",
     Kind.REPORT: "SUB-AGENT'S REPORT",
-    Kind.SUMMARY: "CLIENT'S SUMMARY",
+    Kind.SUMMARY: "CLIENT'S SUMMARY, as of then,",
     Kind.CALL: "CALL",
 }
 
@@ -109,7 +110,8 @@ def opening(
             quoted[message] = rows
             left -= _size(rows)
     rest = [message for message in digest.talk if message not in quoted]
-    said = _talk(rest, names, left, is_whole=room is None)
+    reserved = round(room * RESERVED) if calls is not None and room is not None else 0
+    said = _talk(rest, names, left - reserved, is_whole=room is None)
     left -= _size(said.rows)
     sections |= _sections([one for one in SECTIONS if one.group is Group.SPARE], digest, names, left)
     groups: dict[Group, list[str]] = {group: [] for group in Group}
@@ -128,12 +130,13 @@ def opening(
 
 
 def _without_repeats(digest: Digest) -> Digest:
-    """A digest in which nothing is told twice: a failure that still stands, a demand of the last request."""
+    """A digest in which nothing is told twice: a message, a failure that still stands, a demand of the last request."""
     standing = {entry.ref for entry in digest.of("errors")}
     failures = tuple(entry for entry in digest.of("failures") if entry.ref not in standing)
     last = {message.ref for message, _, _ in _last_messages(digest.talk)}
     constraints = tuple(entry for entry in digest.of("constraints") if entry.ref not in last)
-    return replace(digest, sections={**digest.sections, "failures": failures, "constraints": constraints})
+    sections = {**digest.sections, "failures": failures, "constraints": constraints}
+    return replace(digest, sections=sections, talk=tuple(dict.fromkeys(digest.talk)))
 
 
 def shown_entries(text: str, section: Section) -> int:

@@ -31,6 +31,7 @@ _ANNOUNCEMENT = late(
     re.IGNORECASE,
 )
 
+_ASKED = 1_500  # characters at the end of a text in which it asks
 _SHORT = 30  # bytes below which a sentence says nothing by itself: "Done.", "Changes made", a cell of a table
 _ROW = late(r"[\s|:-]*")  # what parts the head of a table from its rows, and rows without a word
 
@@ -118,6 +119,11 @@ def is_announcement(sentence: str) -> bool:
 def is_question(sentence: str) -> bool:
     """Whether a sentence asks something."""
     return sentence.rstrip("*_)\"'").endswith(("?", "\uff1f"))
+
+
+def asks(text: str) -> bool:
+    """Whether a text asks something at its end: in its last sentences."""
+    return any(is_question(sentence) for sentence in list(sentences(text[-_ASKED:]))[-3:])
 
 
 def says_something(sentence: str) -> bool:

@@ -22,14 +22,12 @@ _UNIT = late(r"(?<=\d)\s?(?:[kKMGT]i?B|ms)\b")  # as capitals it would pass for 
 _LOGGED = late(r"\W*(?:\d+[.:]\d|[\u2500-\u27bf$>|])")  # how a line of a machine's begins
 _MEASURE = late(r"(?<![\w.-])(\d[\d.,:]*)\s?(%|[^\W\d_]{2,})")  # a number with what it counts
 _QUOTED = late(r"`[^`\n]{1,80}`|\"[^\"\n]{1,80}\"")
+# In lower case, as the next two: without regard to case their searches would take twice as long.
 _STATES = late(
     r"\b(?:is|are|be|was|equals?|means|cap|limit|budget|deadline|max(?:imum)?|min(?:imum)?|at most|at least|prefers?|"
-    r"must|should|uses?|named?|called|set to|runs? on|lives? (?:in|at)|stays?|keep)\b",
-    re.IGNORECASE,
+    r"must|should|uses?|named?|called|set to|runs? on|lives? (?:in|at)|stays?|keep)\b"
 )
-_BINDS = late(
-    r"\b(?:never|always|only|do not|don't|want|needs?|goal|preference|like|prefer(?:red)?|let's)\b", re.IGNORECASE
-)
+_BINDS = late(r"\b(?:never|always|only|do not|don't|want|needs?|goal|preference|like|prefer(?:red)?|let's)\b")
 """What a sentence has that a later one may take back, beside those that state something."""
 
 _CHANGES = late(
@@ -37,8 +35,7 @@ _CHANGES = late(
     r"forget (?:that|what|the)|from now on|on second thought|rather than|switch(?:ed)? (?:back )?to|make (?:it|that)|"
     r"now (?:is|it's)|(?:is|are) now|change of plan|update:|revert(?:ed)?|let's change|i was wrong|agreed on|"
     r"(?:moved|changed?|switch(?:ed)?) (?:the|our|my|it|that)|"
-    r"new (?:rule|value|limit|name|plan|goal|target)(?=[^:]*:))\b",
-    re.IGNORECASE,
+    r"new (?:rule|value|limit|name|plan|goal|target)(?=[^:]*:))\b"
 )
 _TOPIC = late(
     r"\bfor (?:the|our|my|all) ([^,.;:!?]{3,60}?)"
@@ -73,7 +70,7 @@ def superseded(statements: Sequence[str]) -> dict[int, int]:
     """The places of statements that a later one takes back, each with the place of that one. Oldest first."""
     first = max(0, len(statements) - LOOKED_AT)
     words = {at: _words(statements[at]) for at in range(first, len(statements))}
-    counts = _counts(words.values())
+    weights = _weights(words.values())
     by_word: dict[str, list[int]] = {}
     found: dict[int, int] = {}
     for at in range(len(statements) - 1, first - 1, -1):
@@ -83,10 +80,10 @@ def superseded(statements: Sequence[str]) -> dict[int, int]:
             for later in by_word.get(word, ()):
                 shared[later] = shared.get(later, 0) + 1
         for later, count in sorted(shared.items(), reverse=True):
-            if count >= LEAST and _takes_back(statements, (at, later), words, counts):
+            if count >= LEAST and _takes_back(statements, (at, later), words, weights):
                 found[at] = later
                 break
-        if values or _CHANGES.search(statements[at]) or _STATES.search(statements[at]):
+        if values or is_change(statements[at]) or _STATES.search(statements[at].lower()):
             for word in telling:
                 by_word.setdefault(word, []).append(at)
     return found
@@ -94,7 +91,7 @@ def superseded(statements: Sequence[str]) -> dict[int, int]:
 
 def is_change(statement: str) -> bool:
     """Whether a statement says in so many words that it changes what was said before."""
-    return _CHANGES.search(statement) is not None
+    return _CHANGES.search(statement.lower()) is not None
 
 
 def corrected(sentences: Iterable[tuple[int, str]], statements: Sequence[tuple[int, str]]) -> Iterator[tuple[int, int]]:
@@ -104,47 +101,54 @@ def corrected(sentences: Iterable[tuple[int, str]], statements: Sequence[tuple[i
     """
     changes = [(at, moment, _words(text)) for at, (moment, text) in enumerate(statements) if is_change(text)]
     known = {word for _, _, words in changes for word in words.telling}
-    counts = _counts(_words(text) for _, text in statements)
+    weights = _weights(words for _, _, words in changes)
     for place, (moment, sentence) in enumerate(sentences):
+        # Most sentences share no words with any change, and finding all of their words takes far longer than this.
+        if len(known.intersection(sentence.lower().split())) < LEAST - 1 or not _STATES.search(sentence.lower()):
+            continue
         older, old_values = _words(sentence)
-        if len(older & known) < LEAST or not _STATES.search(sentence):
+        if len(older & known) < LEAST:
             continue
         for at, later, (newer, new_values) in reversed(changes):
-            is_about_it = later > moment and _likeness(older, newer, counts) >= CLOSE
+            is_about_it = later > moment and _likeness(older, newer, weights) >= CLOSE
             if is_about_it and (old_values != new_values or older != newer):
                 yield place, at
                 break
 
 
-def _likeness(older: frozenset[str], newer: frozenset[str], counts: Mapping[str, int]) -> float:
-    """The part that two statements share of their words, where a word weighs less, the more statements have it."""
-    weights = {word: 1 / max(1, counts.get(word, 0) - 1) for word in older | newer}
-    return sum(weights[word] for word in older & newer) / max(1e-9, sum(weights.values()))
+def _likeness(older: frozenset[str], newer: frozenset[str], weights: Mapping[str, float]) -> float:
+    """The part that two statements share of their words, by weight."""
+    shared, rest = older & newer, older ^ newer
+    weight = sum([weights.get(word, 1) for word in shared])
+    return weight / max(1e-9, weight + sum([weights.get(word, 1) for word in rest]))
 
 
-def _counts(words: Iterable[_Words]) -> Counter[str]:
-    """In how many statements a word is."""
-    return Counter(chain.from_iterable(telling for telling, _ in words))
+def _weights(words: Iterable[_Words]) -> dict[str, float]:
+    """What a word weighs: the more statements have it, the less; 1 if no more than two have it."""
+    counts = Counter(chain.from_iterable(each.telling for each in words))
+    return {word: 1 / max(1, count - 1) for word, count in counts.items()}
 
 
 def _takes_back(
     statements: Sequence[str],
     places: tuple[int, int],
     words: Mapping[int, _Words],
-    counts: Mapping[str, int],
+    weights: Mapping[str, float],
 ) -> bool:
     """Whether the later one of two statements takes back the older one."""
     (older, old_values), (newer, new_values) = (words[place] for place in places)
-    likeness = _likeness(older, newer, counts)
+    likeness = _likeness(older, newer, weights)
     said, again = (statements[place] for place in places)
-    if _STATES.search(said) or _BINDS.search(said):
+    if likeness < CLOSE and not is_change(again):
+        return False
+    if _STATES.search(said.lower()) or _BINDS.search(said.lower()):
         if likeness >= CLOSE and _is_measured_anew(said, again):
             return True
         is_alike = likeness >= CLOSE or _is_same_choice(said, again)
         if is_alike and is_change(again) and words[places[0]] != words[places[1]]:
             return True
     has_other_value = bool(old_values) and bool(new_values) and not old_values & new_values
-    return has_other_value and likeness >= SAME and _STATES.search(again) is not None
+    return has_other_value and likeness >= SAME and _STATES.search(again.lower()) is not None
 
 
 def _is_measured_anew(said: str, again: str) -> bool:

@@ -51,10 +51,8 @@ ANSWERS = Section("answers", "what the user chose when asked", _BINDING, 0.08, 2
 CHANGED = Section("changed", "files changed", _LIST, 0.25, 6_000, 160, 9_000, is_knowledge=True)
 COMMANDS = Section("commands", "commands to run again", _LIST, 0.2, 6_000, 600, 9_000, is_knowledge=True)
 ERRORS = Section("errors", "failures that still stand", _LIST, 0.06, 1_600, 420, 2_500, is_current=True)
-FAILURES = Section(
-    "failures", "commands that failed, and what worked instead", _LIST, 0.06, 4_000, 480, 7_000, is_knowledge=True
-)
-REFUSALS = Section("refusals", "refused", _LIST, 0.06, 1_000, 300, 2_000, is_knowledge=True)
+FAILURES = Section("failures", "failed, and what worked instead", _LIST, 0.06, 4_000, 480, 7_000, is_knowledge=True)
+REFUSALS = Section("refusals", "refused when it was tried", _LIST, 0.06, 1_000, 300, 2_000, is_knowledge=True)
 ARTEFACTS = Section("artefacts", "commits and pull requests", _LIST, 0.05, 1_200, 160, 2_000, is_knowledge=True)
 OTHERS = Section("others", "other commands that worked", _SPARE, 0.2, 5_000, 600, 7_000, is_knowledge=True)
 READ = Section("read", "files read, not changed", _SPARE, 0.1, 1_600, 160, 2_000, is_knowledge=True)

@@ -80,6 +80,7 @@ _MACHINE = late(
 PROSE = 60_000
 """Characters of what the user said that are searched for demands, the latest first."""
 
+ASKED, LAST_SENTENCES = 1_500, 3  # characters, and sentences, at the end of an answer in which it asks something
 CHOICE = 160  # characters of an answer up to which it is a choice
 ANSWER = 400  # characters of a question and what the user chose
 BRIEF = 8  # words below which a demand is told with the sentence before it, which says what it is about
@@ -109,6 +110,7 @@ _PASSING = late(
 
 DOCUMENT = 800  # characters of a prompt from which on it may be a document that somebody else wrote
 _MARKED_UP = late(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|\||```)[ \t]", re.MULTILINE)
+_HEADING = late(r"^[ \t]*#{1,6}[ \t][^\n]*$", re.MULTILINE)
 MARKUP_LINES = 5  # lines with markup from which on it is one
 
 
@@ -130,7 +132,7 @@ def constraints(facts: LineageFacts) -> Iterator[DigestEntry]:
     """
     found: list[tuple[str, RecordPlace]] = []
     for said in _latest(facts.prompts.said):
-        sentences = list(prose.sentences(_own_words(said.text)))
+        sentences = list(prose.sentences(_HEADING.sub("", _own_words(said.text))))
         binding = [at for at, sentence in enumerate(sentences) if _binds(sentence)]
         found += [(_with_subject(sentences, at), said.place) for at in reversed(binding)]
     taken_back = superseded([text for text, _ in reversed(found)])
@@ -202,8 +204,11 @@ def turns_ago(facts: LineageFacts, count: int) -> int:
 
 
 def questions(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """What the assistant asked by a tool and nobody answered; what it asked in its last words stands there."""
+    """What the assistant asked and nobody answered: by a tool, and at the end of its last words."""
     yield from (entry(said.text, said.place) for said in facts.questions)
+    if said := facts.unanswered:
+        asked = filter(is_question, list(prose.sentences(redacted(said.text[-ASKED:])))[-LAST_SENTENCES:])
+        yield from (entry(sentence, said.place) for sentence in asked)
 
 
 def _latest(said: Sequence[Quote]) -> Iterator[Quote]:

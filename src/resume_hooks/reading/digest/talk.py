@@ -47,8 +47,9 @@ class _Said(NamedTuple):
 
 
 def talk_of(facts: LineageFacts) -> tuple[TalkMessage, ...]:
-    """The messages of a lineage, oldest first, as many of the latest as ``STORED`` characters hold."""
-    return within(_messages(facts), STORED)
+    """The messages of a lineage, oldest first, as many as ``STORED`` characters hold, chosen as ``within`` does."""
+    found = sorted(_said(facts), key=lambda said: said.quote.place.order)
+    return tuple(_with_reversals([TalkMessage(said.kind, str(said.quote.place), said.text) for said in found]))
 
 
 def within(messages: Sequence[TalkMessage], most: int) -> tuple[TalkMessage, ...]:
@@ -68,18 +69,13 @@ def joined(older: Sequence[TalkMessage], newer: Sequence[TalkMessage]) -> tuple[
     return within(_with_reversals([*older, *newer]), STORED)
 
 
-def _messages(facts: LineageFacts) -> list[TalkMessage]:
-    found = sorted(_once(_said(facts)), key=lambda said: said.quote.place.order)
-    rows = [TalkMessage(said.kind, str(said.quote.place), said.text) for said in found if said.text]
-    return _with_reversals(rows)
-
-
-def _said(facts: LineageFacts) -> Iterator[_Said]:
-    """All that was said, the latest first of each kind; no more of it than a child stores."""
+def _said(facts: LineageFacts) -> list[_Said]:
+    """What was said, as much of it as a child stores: taking the secrets out of more would take most of the time."""
     chosen: dict[RecordPlace, list[str]] = {}
     for quote in facts.answers:
         chosen.setdefault(quote.place, []).append(quote.text)
-    closing = [*facts.closing, *facts.plans[-1:]]
+    asked = {quote.place for quote in facts.prompts.said}
+    closing = [*facts.closing, *(plan for plan in facts.plans[-1:] if plan.place not in asked)]
     if facts.unanswered is not None:
         closing.append(facts.unanswered)
     closing.sort(key=lambda quote: quote.place.order)
@@ -90,11 +86,13 @@ def _said(facts: LineageFacts) -> Iterator[_Said]:
         asked = chosen.get(quote.place)
         return shown_prompt("\n".join(asked) if asked else quote.full)
 
-    yield from _latest(reversed(facts.prompts.said), Kind.REQUEST, request)
-    yield from _latest(reversed(closing), Kind.CLOSING, lambda quote: shown(quote.text, MESSAGE))
-    yield from _latest(reversed(facts.summaries), Kind.SUMMARY, lambda quote: shown(quote.text, SUMMARY))
-    yield from _latest(narration, Kind.NARRATION, lambda quote: _without_announcements(shown(quote.text, NARRATION)))
-    yield from _latest(reversed(facts.reports), Kind.REPORT, lambda quote: shown(quote.text, REPORT))
+    found = _Choice()
+    found.add(reversed(facts.prompts.said), Kind.REQUEST, request)
+    found.add(reversed(closing), Kind.CLOSING, lambda quote: shown(quote.text, MESSAGE))
+    found.add(reversed(facts.summaries), Kind.SUMMARY, lambda quote: shown(quote.text, SUMMARY))
+    found.add(narration, Kind.NARRATION, lambda quote: _without_announcements(shown(quote.text, NARRATION)))
+    found.add(reversed(facts.reports), Kind.REPORT, lambda quote: shown(quote.text, REPORT))
+    return found.said
 
 
 def _without_announcements(text: str) -> str:
@@ -108,25 +106,27 @@ def _without_announcements(text: str) -> str:
     return said if len(said) >= SHORTEST_NARRATION else ""
 
 
-def _latest(quotes: Iterable[Quote], kind: Kind, worded: Callable[[Quote], str]) -> Iterator[_Said]:
-    """Messages of a kind, the latest first, until a child would store no more of them."""
-    room = STORED
-    for quote in quotes:
-        text = worded(quote)
-        room -= len(text)
-        if room < 0:
-            return
-        yield _Said(quote, kind, text)
+class _Choice:
+    """Messages of one kind after the other, each the latest first, until a child would store no more of them."""
 
+    def __init__(self) -> None:
+        self.said: list[_Said] = []
+        self._room = STORED
+        self._known: set[tuple[Kind, str]] = set()
 
-def _once(said: Iterable[_Said]) -> Iterator[_Said]:
-    """Messages, without those that one after them repeats: each kind comes the latest first."""
-    known: set[tuple[Kind, str]] = set()
-    for one in said:
-        key = one.kind, " ".join(one.text[: 2 * LIKE].lower().split())[:LIKE]
-        if key not in known:
-            known.add(key)
-            yield one
+    def add(self, quotes: Iterable[Quote], kind: Kind, worded: Callable[[Quote], str]) -> None:
+        """Add messages of a kind, without those that one after them repeats."""
+        looked_at = 0
+        for quote in quotes:
+            if self._room < LIKE or looked_at > STORED:
+                return
+            text = worded(quote)
+            looked_at += len(text)
+            key = kind, " ".join(text[: 2 * LIKE].lower().split())[:LIKE]
+            if text and len(text) <= self._room and key not in self._known:
+                self._known.add(key)
+                self._room -= len(text)
+                self.said.append(_Said(quote, kind, text))
 
 
 def _with_reversals(messages: Sequence[TalkMessage]) -> list[TalkMessage]:

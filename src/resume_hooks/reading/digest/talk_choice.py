@@ -1,8 +1,8 @@
 """Which messages of a talk an opening holds, and how much of each, within its room.
 
 First what the user said, the latest first; then what the assistant said last before each next prompt, the last third
-of it whole and the conclusions of the rest; then what it said between calls, briefly; then, in a large opening, the
-latest calls with their results. What the client summed up stands in for what is left out.
+of it whole and the conclusions of the rest; then, briefly, what it said between calls and what sub-agents reported.
+What the client summed up stands in for what is left out. A large opening has all of it whole.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from resume_hooks.reading.digest.entries import Kind, TalkMessage
 RECENT = 3  # answers that ended a turn, the latest, that come whole before the older ones come at all
 LAST_PART = 3  # the last part of what ended turns, one of so many, comes whole; of the rest the conclusions
 BRIEF = 600  # characters of what was said between two calls
+LARGE = 56_000  # characters of room from which on all that was said comes whole
 BEGINNING = 400  # characters of a request that does not fit whole
-SUMMARY_PART = 0.3  # part of the room that a summary may take where talk is left out
+SUMMARY_PART = 0.15  # part of the room that a summary may take where talk is left out
 LEAST = 60  # characters of room below which no further message is tried
 
 Size = Callable[[TalkMessage, str], int]  # characters that a message takes with its heading
@@ -40,7 +41,8 @@ def chosen_talk(messages: Sequence[TalkMessage], room: int, size: Size, *, is_wh
         choice.add(at, messages[at].text)
     for at in (*choice.places(Kind.NARRATION), *choice.places(Kind.REPORT)):
         choice.add(at, talk.shortened(messages[at].text, BRIEF))
-    for at in choice.places(Kind.REPORT):
+    whole = (*closings, *choice.places(Kind.NARRATION)) if room >= LARGE else ()
+    for at in (*choice.places(Kind.REPORT), *whole):
         choice.add(at, messages[at].text)
     return choice.texts
 

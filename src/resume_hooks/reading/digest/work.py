@@ -75,6 +75,17 @@ def commands_of(facts: LineageFacts) -> list[ShellCommand]:
     return rows
 
 
+def _elsewhere(command: ShellCommand, home: str) -> str:
+    """The folder that a command was run in, as told from ``home``; ``""`` if that is where, or it goes there itself."""
+    folder = command.run.folder
+    if not folder or not home or folder == home or _LEADING_CD.match(command.run.command):
+        return ""
+    return posixpath.relpath(folder, home) if folder.startswith(f"{home}/") else folder
+
+
+_LEADING_CD = late(r"\s*cd\s")
+
+
 class CommandList(NamedTuple):
     """Commands that worked: those that check, build or start something, and the ``others``."""
 
@@ -98,7 +109,7 @@ def working_commands(commands: Sequence[ShellCommand], folder: str) -> CommandLi
         good = next((command for command in reversed(found) if command.worked), None)
         if good is not None and _is_run_again(good):
             weight = min(len(found), OFTEN) + OFTEN * found[-1].run.place.order / end
-            rows.append((-weight, -good.run.place.order, good, _runs(found, good)))
+            rows.append((-weight, -good.run.place.order, good, _runs(found, good, _elsewhere(good, folder))))
     listed: Counter[str] = Counter()
     first: list[tuple[ShellCommand, str]] = []
     rest: list[tuple[ShellCommand, str]] = []
@@ -145,8 +156,8 @@ _CHECKS = late(
 
 _ONCE_ONLY = late(
     r"<<|--help\b|\s-h\Z|\bgit\s+(?:-\S+\s+)*(?:commit|add|checkout|switch|stash|reset|rm|mv|tag|cherry-pick|rebase|merge|"
-    r"apply|am|restore|clean)\b|\bgh\s+(?:pr\s+(?:create|comment|edit|review|merge)|issue\s+(?:create|comment|edit))|"
-    r"\A\W*(?:rm|mv|cp|mkdir|touch|chmod|chown|ln|kill|pkill|sleep|touch|open|code|tee)\b|"
+    r"apply|am|restore|clean|clone|worktree)\b|\A\W*find\s|\bgh\s+(?:pr\s+(?:create|comment|edit|review|merge)|issue\s+(?:create|comment|edit))|"
+    r"\bsed\s+-i|\A\W*(?:rm|mv|cp|mkdir|touch|chmod|chown|ln|kill|pkill|sleep|touch|open|code|tee)\b|"
     r"\b(?:python[\d.]*|node|ruby|perl|bash|sh)\s+-[ce]\b|\$\(cat\b|\bscratchpad\b",
 )
 """Commands that nobody runs again as they stand: documents, messages, help, moves of files, probes."""
@@ -164,8 +175,9 @@ def _is_run_again(command: ShellCommand) -> bool:
     return len(typed) <= LONGEST and _ONCE_ONLY.search(typed) is None and _PROBE.search(typed) is None
 
 
-def _runs(found: Sequence[ShellCommand], good: ShellCommand) -> str:
-    notes = [f"{len(found)} runs"] if len(found) > 1 else []
+def _runs(found: Sequence[ShellCommand], good: ShellCommand, folder: str) -> str:
+    notes = [f"in {folder}"] if folder else []
+    notes += [f"{len(found)} runs"] if len(found) > 1 else []
     if good.run.background:
         notes.append("in the background")
     last = found[-1]
@@ -187,6 +199,8 @@ def replaced_commands(commands: Sequence[ShellCommand]) -> Iterator[DigestEntry]
         known.add(failed.core)
         if not _is_check(failed) and not failed.program.startswith(_CHANGING):
             continue  # a look around that failed is of no use to anybody
+        if _is_check(failed) and any(_closes(other, failed) for other in commands[index + 1 :] if other.worked):
+            continue  # an edit solved it
         later = (other for other in commands[index + 1 : index + SOON] if other.worked)
         instead = next((other for other in later if _is_like(failed, other)), None)
         if _ONCE_ONLY.search(failed.run.command) and instead is None:
@@ -235,9 +249,22 @@ def _closes(later: ShellCommand, failed: ShellCommand) -> bool:
     """Whether a command that worked shows that an earlier failure no longer stands."""
     if later.run.place.order < failed.run.place.order:
         return False
-    programs = {shell.program_of((part,)) for part in later.parts}
-    first = failed.program.split()[:1]
-    return failed.program in programs or (first != ["git"] and first == later.program.split()[:1])
+    programs, others = _programs(failed), _programs(later)
+    tools = {program.split()[0] for program in programs} - _SHARED_TOOLS
+    return bool(programs & others) or bool(tools & {program.split()[0] for program in others})
+
+
+_SHARED_TOOLS = frozenset({
+    "git", "gh", "docker", "kubectl", "terraform", "cp", "mv", "rm", "mkdir", "timeout", "go", "cargo", "npm", "npx",
+    "yarn", "pnpm", "bun", "deno", "uv", "poetry", "mise", "make", "just", "mvn", "gradle", "gradlew", "dotnet",
+})  # fmt: skip
+"""Programs whose parts have nothing in common, or that stand before what a command is about."""
+
+
+def _programs(command: ShellCommand) -> set[str]:
+    """The programs that a command runs, but for those that only move files."""
+    found = {shell.program_of((part,)) for part in command.parts} - {""}
+    return {program for program in found if program.split()[0] not in {"cp", "mv", "rm", "mkdir"}} or found
 
 
 def _what_failed(command: ShellCommand) -> str:
@@ -271,7 +298,7 @@ LISTINGS = 300  # files at most that git is taken to list after one command
 
 TEMPORARY = late(
     r"(?:\A|/)(?:__pycache__|node_modules|\.pytest_cache|scratchpad)/|\A/(?:private/)?(?:tmp|var/tmp|var/folders)/|"
-    r"\.(?:pyc|tmp|swp)\Z|\A/dev/"
+    r"\.(?:pyc|tmp|swp)\Z|\A/dev/|\A['\"`(]"
 )
 """Files that are gone, or of no use, by the time somebody goes on."""
 
@@ -279,7 +306,7 @@ _WINDOWS = late(r"[A-Za-z]:[\\/]|\\\\")
 _COMMIT = late(r"\n\[([^\]\n]{1,80}) ([0-9a-f]{7,40})\] (.+)")
 _URL = late(r"https://[^\s\"'<>)\]]{1,500}")
 _LINK = late(r"https://.*/(?:(?:pull|merge_requests|issues|runs)/\d+|releases/tag/[\w.-]+)")
-_MAKES = late(r"\b(?:create|push|release|publish|deploy)\b")
+_MAKES = late(r"\b(?:gh|glab|hub)\s+(?:pr|mr|issue|release)\s+(?:create|new)\b|\bgit\s+(?:-\S+\s+\S+\s+)*push\b")
 
 
 class Touch(NamedTuple):
@@ -395,6 +422,19 @@ def _end_of(path: str) -> str:
     return "/".join(path.split("/")[-2:])
 
 
+_BRANCH = late(
+    r"(?:\A|\n)(?:On branch (\S+)|Switched to (?:a new )?branch '([^'\n]+)'|\[(?!detached)([^\]\s]+) [0-9a-f]{7,40}\])"
+)
+
+
+def branch_seen(facts: LineageFacts) -> str:
+    """The branch that git named last in what the session's commands printed; ``""`` for none."""
+    for run in reversed(facts.runs):
+        if "git" in run.command and (found := _BRANCH.findall(run.output)):
+            return next((str(name) for name in found[-1] if name), "")
+    return ""
+
+
 def last_commit(facts: LineageFacts) -> RecordPlace | None:
     """Where the session's last commit was made that a command shows; what sub-agents and people did is not seen."""
     for run in reversed(facts.runs):
@@ -406,12 +446,25 @@ def last_commit(facts: LineageFacts) -> RecordPlace | None:
     return None
 
 
+def _quiet_commit(run: ShellRun) -> str:
+    """The subject of a commit of which git printed nothing; ``""`` for any other command."""
+    match = None if run.failed or "commit" not in run.command else _SUBJECT.search(run.command)
+    return (match[1] or match[2] or match[3]).strip() if match else ""
+
+
+_SUBJECT = late(
+    r"\bgit\b[^\n;&|]*\scommit\b[^;&|]*?(?:<<-?\s*['\"]?\w+['\"]?[^\n]*\n([^\n]+)|-a?m\s+\"(?!\$\()([^\"\n]+)|-a?m\s+'([^'\n]+))"
+)
+
+
 def artefacts(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Commits, pull requests and the like, and the client's own summaries; the latest first."""
     for run in reversed(facts.runs):
         if "git" in run.command and "[" in run.output:
             for branch, commit, subject in _COMMIT.findall(f"\n{run.output}"):
                 yield entry(f"commit {commit} {subject}", run.answered, f"on {branch}")
+        elif subject := _quiet_commit(run):
+            yield entry(f"commit: {subject}", run.place)
         if not run.failed and "https://" in run.output and _MAKES.search(run.command):
             links = (_LINK.match(url) for url in _URL.findall(run.output))
             yield from (entry(link.group(), run.answered) for link in links if link)

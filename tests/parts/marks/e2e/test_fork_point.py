@@ -45,7 +45,12 @@ def test_what_is_sent_of_a_fork_that_came_back(every_client: ClientVersion, home
     assert rows[:-2] == before == [("text", "user", "remember ALPHA"), ("text", "assistant", "ALPHA noted")]
     (_, who, told), (_, answering, card) = rows[-2:]
     assert (who, answering) == ("user", "assistant")
-    for words in (f"left {begun.stem}", "explore DELTA (first, :", "- python3 -m compileall . (:", "use the lexer. (:"):
+    for words in (
+        f"left {begun.stem}",
+        "\n  explore DELTA\n",
+        "python3 -m compileall .",
+        "\n  We decided to use the lexer.",
+    ):
         assert words in told
     assert card.startswith("**Back** to where the fork left")
 
@@ -64,7 +69,8 @@ def test_back_in_a_fork(tui: Tui, plugin: Path, parent: Path) -> None:
     tui.submit("now go on BETA")
     tui.wait_for("Mock reply 2")
     said = spoken(tui.api.main_requests()[-1])
-    assert "explore DELTA (first, :" in said
+    assert "explore DELTA" in said
+    assert "last request, USER :" in said
     assert f"left {parent.stem}" in said
     assert "Mock reply 1" in said
     tui.wait_idle()

@@ -1,0 +1,85 @@
+"""Where a session stands: what somebody who goes on has to know first."""
+
+from __future__ import annotations
+
+import pytest
+
+from resume_hooks.reading.digest.collector import LineageFacts
+from resume_hooks.reading.digest.entries import Digest
+from resume_hooks.reading.digest.now import now as now_of
+from resume_hooks.reading.digest.repository import RepositoryState
+from resume_hooks.reading.digest.work import Paths
+from tests.builders import SESSION, ConfigHome
+from tests.reading.digest.talk import Talk, texts
+
+LAUNCHED = "Async agent launched successfully."
+
+
+def now(digest: Digest) -> str:
+    """All of it."""
+    return "\n".join(texts(digest, "now"))
+
+
+def test_the_repository_as_it_is() -> None:
+    """Its branch, and the files with changes that are not committed, from where the session is at home."""
+    state = RepositoryState("branch main, 2 uncommitted", "/home/user", frozenset({"proj/b.py", "other"}))
+    rows = [row.text for row in now_of(LineageFacts(), Paths("/home/user/proj", state), state, SESSION, "main")]
+    assert rows[0] == "git: branch main, 2 uncommitted"
+    assert rows[1].startswith("not committed: ")
+    assert "b.py" in rows[1]
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_on"), [(["plan"], True), (["plan", "default"], False), (["default"], False), ([], False)]
+)
+def test_plan_mode(config_home: ConfigHome, mode: list[str], is_on: bool) -> None:
+    """As the latest prompt was sent."""
+    talk = Talk().prompt("go")
+    for each in mode:
+        talk.prompt("more", permissionMode=each)
+    assert ("plan mode is on" in now(talk.digest(config_home))) is is_on
+
+
+def test_an_approved_plan_ends_plan_mode(config_home: ConfigHome) -> None:
+    """And its title is named."""
+    talk = (
+        Talk().prompt("go", permissionMode="plan").calls("ExitPlanMode", {"plan": "# Move it\n\n1. Cut it"}, "approved")
+    )
+    shown = now(talk.digest(config_home))
+    assert "plan mode is on" not in shown
+    assert "Move it" in shown
+
+
+@pytest.mark.parametrize(
+    ("path", "is_named"),
+    [("docs/HANDOFF.md", True), ("NEXT-STEPS.md", True), ("progress.md", True), ("plans/a.md", True),
+     ("README.md", False), ("src/plan.py", False)],
+)  # fmt: skip
+def test_documents_about_the_work_are_to_be_read_first(config_home: ConfigHome, path: str, is_named: bool) -> None:
+    """What was written down for whoever goes on."""
+    digest = (
+        Talk().prompt("go").calls("Write", {"file_path": f"/home/user/proj/{path}", "content": "x"}).digest(config_home)
+    )
+    assert (f"read this first: {path}" in texts(digest, "now")) is is_named
+
+
+def test_a_sub_agent_that_was_still_at_work(config_home: ConfigHome) -> None:
+    """Until it reports back."""
+    agent = {"agentId": "a1", "isAsync": True}
+    talk = Talk().prompt("go").calls("Task", {"description": "find the leak"}, LAUNCHED, toolUseResult=agent)
+    assert "a sub-agent was still at work: find the leak" in texts(talk.digest(config_home), "now")
+    told = "<task-notification>\n<task-id>a1</task-id>\n<status>completed</status>\n</task-notification>"
+    assert "sub-agent" not in now(talk.prompt(told).says("Good.").digest(config_home))
+
+
+def test_a_sub_agent_that_never_answered(config_home: ConfigHome) -> None:
+    """The session ends while it works."""
+    talk = Talk().prompt("go").calls("Task", {"description": "find the leak"}, None)
+    assert "find the leak" in now(talk.digest(config_home))
+
+
+def test_an_unanswered_request_says_how_far_the_work_went(config_home: ConfigHome) -> None:
+    """Of an answered one nothing is said."""
+    talk = Talk().prompt("go").says("ok").prompt("more").runs("make").edits("/home/user/proj/a.py")
+    assert "the last request was not answered" in now(talk.digest(config_home))
+    assert "not answered" not in now(talk.says("Done.").digest(config_home))

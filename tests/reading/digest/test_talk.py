@@ -1,0 +1,169 @@
+"""The talk of a session: every word of the user, what the assistant answered, and little of what is only long."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from resume_hooks.reading.digest import talk as talks
+from resume_hooks.reading.digest.entries import Digest, Kind, TalkMessage
+from resume_hooks.reading.digest.opening import opening
+from resume_hooks.reading.digest.prose import PASTE_BEGINS, PASTE_ENDS
+from tests.builders import SESSION, ConfigHome, boundary, summary
+from tests.reading.digest.talk import REJECTED, Talk, messages, requests, texts
+
+LONG = "\n".join(f"line {number} of it." for number in range(800))
+
+
+def test_every_word_of_the_user_is_there(config_home: ConfigHome) -> None:
+    """Whatever was typed by hand, whole and as it was typed, but for blank lines."""
+    typed = ["fix  the   parser\n\n  - first `a`\n  - then b", "yes", "why?", "👍", "no, not like that!!", "w " * 1_500]
+    talk = Talk()
+    for text in typed:
+        talk.prompt(text).says("I see. Here it is.")
+    found = requests(talk.digest(config_home))
+    assert found == [re.sub(r"\n\n+", "\n", text).strip() for text in typed]
+
+
+@pytest.mark.parametrize(
+    "wrapped", ["<pasted_content>{}</pasted_content>", '<pasted_content file="a.log">{}</pasted_content>']
+)
+def test_what_was_pasted_is_marked_and_cut(config_home: ConfigHome, wrapped: str) -> None:
+    """The user's own words around it are whole; in an opening with little room the paste shows its two ends."""
+    digest = Talk().prompt(f"Look at this:\n{wrapped.format(LONG)}\nand mend it.").says("ok").digest(config_home)
+    (text,) = requests(digest)
+    assert text.startswith(f"Look at this:\n{PASTE_BEGINS}\nline 0 of it.")
+    assert text.endswith(f"line 799 of it.\n{PASTE_ENDS}\nand mend it.")
+    short = talks.with_short_pastes(text)
+    first, last = talks.PASTE_SHOWN
+    assert len(short) < first + last + 200
+    assert re.search(r"\n\[\.\.\. [\d,]+ characters of the paste \.\.\.\]\n", short)
+    assert short.startswith("Look at this:\n")
+    assert short.endswith("and mend it.")
+
+
+def test_a_very_long_prompt_is_a_paste(config_home: ConfigHome) -> None:
+    """Nobody types as much: it is marked as one, and a child stores its two ends."""
+    (text,) = requests(Talk().prompt(LONG).digest(config_home))
+    assert text.startswith(f"{PASTE_BEGINS}\nline 0 of it.")
+    assert text.endswith(f"line 799 of it.\n{PASTE_ENDS}")
+    assert len(text) <= talks.MESSAGE + 100
+
+
+def command(name: str, words: str) -> str:
+    """A command of the client's as it keeps one."""
+    head = f"<command-name>{name}</command-name>\n<command-message>x</command-message>"
+    return f"{head}\n<command-args>{words}</command-args>"
+
+
+def test_words_behind_a_command_were_said_too(config_home: ConfigHome) -> None:
+    """``/plan`` with what is to be planned; not what sets up the client, nor a command for us."""
+    talk = Talk().prompt("go").says("ok").prompt(command("/plan", "move the parser into a module"))
+    talk.prompt(command("/model", "the large one please")).prompt(command("/resume-hooks:handoff", "go on with it"))
+    talk.prompt(command("/clear", ""))
+    assert requests(talk.digest(config_home)) == ["go", "/plan move the parser into a module"]
+
+
+def test_what_the_user_ran_comes_with_its_output(config_home: ConfigHome) -> None:
+    """A command behind ``!`` is a word of the user's, and so is what it printed."""
+    talk = Talk().prompt("go").says("ok").prompt("<bash-input>git status</bash-input>")
+    talk.prompt("<bash-stdout>clean\nnothing to do</bash-stdout><bash-stderr></bash-stderr>").says("Good.")
+    assert requests(talk.digest(config_home)) == ["go", "! git status\nclean\nnothing to do"]
+
+
+def test_answers_to_questions_of_which_some_were_clarified(config_home: ConfigHome) -> None:
+    """What was answered counts, though the user would rather talk about the rest."""
+    said = (
+        f"{REJECTED} To tell you how to proceed, the user said:\nThe user wants to clarify these questions.\n"
+        'Questions asked:\n- "Which one?"\n  Answer: The red one\n- "Why?"\n  (No answer provided)'
+    )
+    asked = {"questions": [{"question": "Which one?"}, {"question": "Why?"}]}
+    digest = Talk().prompt("go").calls("AskUserQuestion", asked, said, error=True).digest(config_home)
+    assert texts(digest, "answers") == ["Which one? -> The red one"]
+    assert requests(digest) == ["go", "Which one? -> The red one"]
+
+
+def compacted(count: int, size: int) -> Talk:
+    """A session that was compacted, with a recap besides, and so many prompts before and after."""
+    talk = Talk()
+    for number in range(count):
+        talk.prompt(f"before {number} {'x ' * size}").says(f"answer before {number} {'y ' * size}")
+    talk.add(boundary(uuid="b", before=talk.leaf, ts=900)).add(
+        summary("What came before.", uuid="s", parent="b", ts=901)
+    )
+    for number in range(count):
+        talk.prompt(f"after {number} {'x ' * size}").says(f"answer after {number} {'y ' * size}")
+    return talk
+
+
+def test_a_summary_stands_in_for_what_is_left_out(config_home: ConfigHome) -> None:
+    """Where all of the talk has room there is no need of one."""
+    few, many = compacted(3, 10).digest(config_home), compacted(60, 200).digest(config_home)
+    assert messages(few, Kind.SUMMARY) == messages(many, Kind.SUMMARY) == ["What came before."]
+    assert "What came before." not in opening(few, 48_000).text
+    assert "CLIENT'S SUMMARY :120\n" not in opening(few, 48_000).text
+    shown = opening(many, 8_000)
+    assert shown.left_out > 0
+    assert "What came before." in shown.text
+
+
+def test_a_recap_is_a_summary_too(config_home: ConfigHome) -> None:
+    """What the client tells a user who was away."""
+    recap = {"type": "system", "subtype": "away_summary", "content": "You were mending. (disable recaps in /config)"}
+    talk = Talk().prompt("go").says("ok")
+    talk.add({**recap, "uuid": "w", "parentUuid": talk.leaf, "timestamp": "2026-01-31T09:31:00.000Z"})
+    assert messages(talk.prompt("on").digest(config_home), Kind.SUMMARY) == ["You were mending."]
+
+
+def test_what_is_said_again_is_told_once(config_home: ConfigHome) -> None:
+    """The last time that it was; whatever the spaces and the case."""
+    words = "The parser reads tabs as eight spaces, so every line behind one is told wrongly."
+    talk = Talk().prompt("go").says(words).prompt("again").says(words.upper().replace(" ", "  ")).prompt("on")
+    digest = talk.digest(config_home)
+    assert [message.text.split()[:2] for message in digest.talk] == [["go"], ["again"], ["THE", "PARSER"], ["on"]]
+
+
+def test_code_and_tables_are_cut_and_no_sentence(config_home: ConfigHome) -> None:
+    """Of a long block the two ends, with a mark; what stands around it whole."""
+    code = "\n".join(f"x = {number}" for number in range(100))
+    table = "\n".join(f"| {number} | b |" for number in range(100))
+    text = f"Here it is. It works.\n```py\n{code}\n```\nAnd the numbers:\n{table}\nThat is all of it."
+    (found,) = messages(Talk().prompt("go").says(text).digest(config_home), Kind.CLOSING)
+    rows = found.split("\n")
+    assert rows[0] == "Here it is. It works."
+    assert rows[-1] == "That is all of it."
+    assert "And the numbers:" in rows
+    assert (rows[1], rows[2], "x = 99" in rows, "```" in rows) == ("```py", "x = 0", True, True)
+    assert ("| 0 | b |" in rows, "| 99 | b |" in rows) == (True, True)
+    assert [row for row in rows if row.startswith("[...")] == ["[... 90 lines ...]", "[... 90 rows ...]"]
+    assert len(rows) < 40
+
+
+@pytest.mark.parametrize("room", [1_500, 4_000, 9_000])
+def test_no_sentence_is_cut_in_two(config_home: ConfigHome, room: int) -> None:
+    """Where a message does not fit, whole sentences are left out of it."""
+    sentences = [f"Sentence number {number} says that it is here." for number in range(300)]
+    talk = Talk().prompt("go").says(" ".join(sentences)).prompt("on").says(" ".join(sentences[::-1])).prompt("and on")
+    rows = [row for row in opening(talk.digest(config_home), room).text.split("\n") if "Sentence" in row]
+    assert rows
+    for row in rows:
+        assert re.fullmatch(r"  (?:Sentence number \d+ says that it is here\. ?)+", row), row
+
+
+def test_as_many_messages_are_stored_as_a_child_holds() -> None:
+    """The user's before all others, of each kind the latest."""
+    rows = [
+        TalkMessage(kind, f"{SESSION}:{number}", f"{kind} {number} " + "x" * 2_000)
+        for number in range(100)
+        for kind in (Kind.NARRATION, Kind.REQUEST, Kind.CLOSING)
+    ]
+    stored = talks.within(rows, 250_000)
+    assert sum(len(message.text) for message in stored) <= 250_000
+    digest = Digest(talk=stored)
+    asked, closing = requests(digest), messages(digest, Kind.CLOSING)
+    assert asked == [row.text for row in rows if row.kind is Kind.REQUEST][-len(asked) :]
+    assert closing == [row.text for row in rows if row.kind is Kind.CLOSING][-len(closing) :]
+    assert len(asked) > len(closing)
+    assert messages(digest, Kind.NARRATION) == []
+    assert list(stored) == sorted(stored, key=rows.index)
