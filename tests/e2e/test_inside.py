@@ -72,17 +72,18 @@ def engine(tmp_path: Path, module: str) -> dict[str, str]:
 
 
 def test_a_handoff_is_one_line(modern: Tui, plugin: Path, parent: Path) -> None:
-    """The child is on the screen, the next step in the box, unsent; the next request holds both.
+    """The child is on the screen, the next step without its size in the box, unsent; the next request holds both.
 
     The prefixed command does it once: the classic hook is not asked. With ``--new-task`` the request has the files of
     the work, and neither its goal nor its last words.
     """
     before = parent.read_bytes()
     begin(modern, plugin)
-    modern.submit("/handoff fix the flaky test")
+    modern.submit("/handoff 4k fix the flaky test")
     modern.wait_for("Handed off from")
     modern.wait_idle()
     child = child_of(modern.home, parent)
+    assert b'"opening_tokens":4000' in child.read_bytes()
     assert modern.input_text() == "fix the flaky test"
     assert not modern.api.requests
     assert parent.read_bytes().startswith(before)
@@ -351,9 +352,13 @@ def test_print_mode_shows_todays_card(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path
 ) -> None:
     """Nobody is there to ask or to switch for: the child, and the line that opens it."""
-    done = run_print(client, home, api, "/handoff go on", resume=PARENT, plugin_dir=plugin, extra_env=QUIET)
+    done = run_print(client, home, api, "/handoff 4k go on", resume=PARENT, plugin_dir=plugin, extra_env=QUIET)
     (child,) = children(home, parent)
     assert f"/resume {child.stem}" in done.text
+    assert b'"opening_tokens":4000' in child.read_bytes()
+    refused = run_print(client, home, api, "/handoff 99k go on", resume=PARENT, plugin_dir=plugin, extra_env=QUIET)
+    assert "99k is not a size" in refused.text
+    assert children(home, parent) == [child]
     asked = run_print(client, home, api, "/trim", resume=PARENT, plugin_dir=plugin, extra_env=QUIET)
     assert "To make it: /trim yes" in asked.text
     assert not api.requests

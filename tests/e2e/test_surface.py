@@ -306,7 +306,7 @@ def test_a_card_shows_its_table_behind_a_key(sized: Tui, plugin: Path) -> None:
     tui.wait_for(r"go on +162k +16k +\d+k  everything")
     tui.wait_for("cache: .* left")
     tui.wait_for("trim +nothing to trim")
-    tui.wait_for("none pays off within 200 prompts")
+    tui.wait_for(r"pays off (after prompts: handoff|within 200 prompts)")
     sizes = {f"handoff {size}" for size in ("1k", "4k", "12k", "24k", "all")}
     assert shown == {"go on", "rollover", "compact", *sizes}
     assert shown == ways(tui)
