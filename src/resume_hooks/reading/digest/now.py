@@ -36,14 +36,7 @@ _DOCUMENT = late(
 
 def now(facts: LineageFacts, paths: Paths, git: RepositoryState, session_id: str, branch: str) -> Iterator[DigestEntry]:
     """The lines, the most pressing first; ``session_id`` is the latest session, ``branch`` the one that it was on."""
-    if git.line:
-        yield DigestEntry(f"git: {plain_line(git.line)}")
-    elif (seen := branch_seen(facts) or branch) and seen != _DETACHED:
-        yield entry(f"branch {seen}, as last seen in the session", "")
-    if git.dirty:
-        yield DigestEntry(_uncommitted(git, paths))
-    elif facts.changes:
-        yield _since_commit(facts, paths)
+    yield from _repository(facts, paths, git, branch)
     if facts.plan_mode:
         yield DigestEntry("plan mode is on: nothing is to be changed before the user approves a plan")
     yield from _to_read(facts, paths)
@@ -57,6 +50,20 @@ def now(facts: LineageFacts, paths: Paths, git: RepositoryState, session_id: str
         what = call.text("command", "prompt", "file_path", "description")
         yield entry(f"the session ends before this call was answered: {call.tool} {what}", call.place, most=CUT_OFF)
     yield from _at_work(facts, session_id, last_prompt)
+
+
+def _repository(facts: LineageFacts, paths: Paths, git: RepositoryState, branch: str) -> Iterator[DigestEntry]:
+    """What git says of the folder now; where it can't be asked, what the session's own commands showed."""
+    if git.root:
+        yield DigestEntry(f"git: {plain_line(git.line)}")
+        if git.dirty:
+            yield DigestEntry(_uncommitted(git, paths))
+        return
+    seen = branch_seen(facts) or branch
+    if seen and seen != _DETACHED:
+        yield entry(f"branch {seen}, as last seen in the session", "")
+    if facts.changes:
+        yield _since_commit(facts, paths)
 
 
 def _to_read(facts: LineageFacts, paths: Paths) -> Iterator[DigestEntry]:
