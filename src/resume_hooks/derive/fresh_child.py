@@ -19,7 +19,7 @@ from resume_hooks.paths import Where, open_regular
 from resume_hooks.reading.digest import entries
 from resume_hooks.reading.digest.calls import latest_calls
 from resume_hooks.reading.digest.entries import Digest
-from resume_hooks.reading.digest.opening import DEFAULT_TOKENS, characters, full
+from resume_hooks.reading.digest.opening import DEFAULT_TOKENS, characters
 from resume_hooks.reading.digest.opening import Opening as Carried
 from resume_hooks.reading.digest.opening import opening as digest_opening
 from resume_hooks.redaction.texts import left_out, redact
@@ -171,8 +171,8 @@ def digest_reference(session_id: str) -> str:
 
 def on_secrets(block: str, contents: Contents) -> tuple[str, ...]:
     """How many secrets were taken out of what the child holds."""
-    digest = full(contents.digest) if contents.digest else ""
-    count = left_out([digest, contents.summary, block])
+    texts = entries.texts_of(contents.digest) if contents.digest else ()
+    count = left_out([*texts, contents.summary, block])
     if not count:
         return ()
     were, them = ("was", "it") if count == 1 else ("were", "them")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.reading.digest.prose import LONGEST, cut, decides, is_announcement, is_question, sentences, typed_text
+from resume_hooks.reading.digest.prose import LONGEST, cut, is_announcement, is_question, sentences, typed_text
 from resume_hooks.reading.digest.statements import demands, is_aside
 
 SENTENCES = [
@@ -98,12 +98,6 @@ def test_no_announcements(text: str) -> None:
 def test_questions(text: str, asks: bool) -> None:
     """End in a question mark, whatever dresses it."""
     assert is_question(text) is asks
-
-
-def test_words_of_decisions_are_counted() -> None:
-    """Different ones; the same word twice tells no more."""
-    assert decides("We decided to use tabs instead of spaces, so that it works") >= 3
-    assert decides("Nothing here") == 0
 
 
 @pytest.mark.parametrize(

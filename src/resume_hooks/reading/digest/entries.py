@@ -165,6 +165,15 @@ def secrets_found() -> Iterator[list[str]]:
         _FOUND.reset(token)
 
 
+def texts_of(digest: Digest) -> Iterator[str]:
+    """Every text of a digest, in no order."""
+    for rows in digest.sections.values():
+        for row in rows:
+            yield row.text
+            yield row.note
+    yield from (message.text for message in digest.talk)
+
+
 def line(digest: Digest) -> bytes:
     """The record, as a line without its ending."""
     sections = {name: [list(entry) for entry in entries] for name, entries in digest.sections.items()}

@@ -1,4 +1,4 @@
-"""Sentences out of prose: which of them ask, announce, or state a decision, and which one a session is titled by.
+"""Sentences out of prose: which of them ask or announce something, and which one a session is titled by.
 
 By the words that people use for it, in the languages that the lists hold; nothing is understood.
 """
@@ -32,7 +32,6 @@ _ANNOUNCEMENT = late(
 )
 
 _ASKED = 1_500  # characters at the end of a text in which it asks
-_SHORT = 30  # bytes below which a sentence says nothing by itself: "Done.", "Changes made", a cell of a table
 _ROW = late(r"[\s|:-]*")  # what parts the head of a table from its rows, and rows without a word
 
 _TITLE_SENTENCES = 5  # sentences of a prompt that are looked at
@@ -52,21 +51,6 @@ _ASKING = late(
     re.IGNORECASE | re.VERBOSE,
 )
 """How a request begins that says nothing of what is asked."""
-
-
-def _any_of(words: str, *others: str) -> re.Pattern[str]:
-    """Any of some words, in lower case, or of some pieces of text in scripts without spaces."""
-    return late(rf"\b(?:{'|'.join(words.split())})\b|{'|'.join(others)}".replace("~", " "))
-
-
-_DECISION = _any_of(
-    """instead~of rather~than decided decision chose chosen opted~for going~with go~with went~with settled approach
-    i'?ll let(?:'s|~us|~me)~(?:use|go|keep|add|fix|make|put|leave|resolve|rename|remove) we(?:'ll|~will) should as-is
-    out~of~scope won't will~not no~longer intentional(?:ly)? deliberate(?:ly)? best~(?:place|way|option)
-    recommend(?:ed|ation)? skip(?:ped|ping)? defer(?:red)? kept keep drop(?:ped)? removed? replaced? renamed? switched
-    added fixed changed moved only because so~that default trade-?off""",
-    *("→", "->", "않", "그대로", "대신", "결정", "하기로", "방향", "불필요", "采用", "改用", "决定", "採用"),
-)
 
 
 def typed_text(text: str) -> str:
@@ -124,16 +108,6 @@ def is_question(sentence: str) -> bool:
 def asks(text: str) -> bool:
     """Whether a text asks something at its end: in its last sentences."""
     return any(is_question(sentence) for sentence in list(sentences(text[-_ASKED:]))[-3:])
-
-
-def says_something(sentence: str) -> bool:
-    """Whether a sentence that closes a turn tells what was done there, of itself."""
-    return len(sentence.encode()) >= _SHORT
-
-
-def decides(sentence: str) -> int:
-    """How many words of a decision a sentence has."""
-    return len({sentence[slice(*found.span())] for found in _DECISION.finditer(sentence.lower())})
 
 
 def goal_title(prompts: Iterable[str]) -> str:
