@@ -8,13 +8,13 @@ import zlib
 import pytest
 
 from resume_hooks.parts.team import finding
-from resume_hooks.parts.team.connect import Connection, connected
+from resume_hooks.parts.team.connect import connected
 from resume_hooks.parts.team.finding import asked_of, find
 from resume_hooks.redaction.json_lines import redact_bytes, redact_line
 from resume_hooks.search.query import parse
 from tests.builders import assistant, conversation, session_bytes, session_id, user
 from tests.parts.team.conftest import Machine
-from tests.parts.team.server import Server
+from tests.parts.team.server import Connection, Server
 from tests.parts.team.test_push import sent, written
 from tests.redaction.planted import FORMS, PLACED, Planted, assigned_forms, planted
 
@@ -49,7 +49,7 @@ def test_it_uses_its_index(alice: Machine, root: Connection) -> None:
     with connected("alice") as db:
         for words_asked in (["w8999"], ["w400", "w8001"], ["nowhere"]):
             find(words_asked, db, most=1)
-        db.execute("select pg_stat_force_next_flush()")
+        db.connection.execute("select pg_stat_force_next_flush()")
     by_index, by_row = (after - was for after, was in zip(scans(), before, strict=True))
     assert by_index > 0
     assert by_row < MANY

@@ -13,11 +13,11 @@ import orjson
 import pytest
 
 from resume_hooks.parts.team import cursor, pieces, sharing
-from resume_hooks.parts.team.connect import Connection, TeamFailed, connected
+from resume_hooks.parts.team.connect import TeamFailed, connected
 from resume_hooks.parts.team.cursor import keep_cursor
 from resume_hooks.parts.team.fetching import drop_gone, pull, pulled
 from resume_hooks.parts.team.pushing import Pushed, is_behind, push
-from resume_hooks.parts.team.sessions import listed, named
+from resume_hooks.parts.team.sessions import named
 from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.redaction.load_rules import rules
 from resume_hooks.sessions.locate import session_file
@@ -34,7 +34,7 @@ from tests.builders import (
     write_session,
 )
 from tests.parts.team.conftest import Machine
-from tests.parts.team.server import Server
+from tests.parts.team.server import Connection, Server
 from tests.redaction.planted import some
 
 CHILD = session_id(2)
@@ -153,7 +153,7 @@ def test_two_machines_one_session(alice: Machine, desk: Machine, root: Connectio
     sent(alice, here)
     assert live(root) == {"laptop": clean(here), "desk": clean(there)}
     with connected("alice") as db:
-        assert named(SESSION[:8], listed(db)).machine == "desk"
+        assert named(SESSION[:8], db).machine == "desk"
 
 
 def test_secrets_and_images_stay_here(alice: Machine, root: Connection, server: Server, database: str) -> None:
@@ -210,7 +210,7 @@ def test_forgotten_is_forgotten(alice: Machine, desk: Machine, root: Connection)
     sent(alice, path)
     sent(desk, written(desk))
     with connected("alice") as db:
-        copy = pull(named("Fix the parser", listed(db)), db, desk.where)
+        copy = pull(named("Fix the parser", db), db, desk.where)
         assert Path(copy).read_bytes() == clean(path)
         assert sharing.forget(SESSION, db, alice.where) == 2
         assert drop_gone(db, desk.where) == [SESSION]

@@ -10,12 +10,12 @@ import psycopg
 import pytest
 
 from resume_hooks.parts.team import connect, sharing
-from resume_hooks.parts.team.connect import Connection, TeamFailed, connected
+from resume_hooks.parts.team.connect import TeamFailed, connected
 from resume_hooks.parts.team.sessions import listed
 from tests.builders import session_id
 from tests.needs import REPO
 from tests.parts.team.conftest import Machine
-from tests.parts.team.server import Server
+from tests.parts.team.server import Connection, Server
 from tests.parts.team.test_push import sent, written
 
 DEFINERS = """
@@ -46,14 +46,14 @@ def made(request: pytest.FixtureRequest, server: Server, tmp_path: Path) -> Iter
             if request.param == "upgraded":
                 first.setattr(connect, "VERSION", 1)
             with connected("admin", any_form=True) as db:
-                db.execute(connect.schema().encode())
+                db.connection.execute(connect.schema().encode())
         with connected("alice", any_form=True) as db:
-            db.execute("select team.enter(gen_random_uuid(), 'laptop')")
+            db.connection.execute("select team.enter(gen_random_uuid(), 'laptop')")
         if request.param == "upgraded":
             with connected("admin", any_form=True) as db:
-                db.execute(connect.schema(1).encode())
+                db.connection.execute(connect.schema(1).encode())
         with connected("mallory") as db:
-            db.execute("select team.enter(gen_random_uuid(), 'dark')")
+            db.connection.execute("select team.enter(gen_random_uuid(), 'dark')")
         yield name
     server.drop(name)
 
@@ -84,7 +84,8 @@ def test_nothing_of_a_members_own_stands_for_the_teams(made: str, server: Server
         before = {table: rows(root, table) for table in tables if table != "audit"}
         alice = one(root, "select id from team.member where login = 'alice'")
     refused: dict[str, str] = {}
-    with connected("mallory") as db:
+    with connected("mallory") as team:
+        db = team.connection
         own = one(db, "select team.me()")
         db.execute(EVIL.encode())
         for table, columns in tables.items():
@@ -115,7 +116,7 @@ def test_nothing_of_a_members_own_stands_for_the_teams(made: str, server: Server
                     refused[error.sqlstate or ""] = call
             assert one(db, "select coalesce(current_setting('evil.user', true), '')") == "", path
             assert db.execute("select * from team.session").fetchall() == []
-    assert refused.keys() <= {"42501", "RH403", "RH404", "RH409", "RH410", "22023"}, refused
+    assert refused.keys() <= {"42501", "RH403", "RH404", "RH409", "RH410", "RH411", "22023"}, refused
     with server.superuser(made) as root:
         for table, held in before.items():
             if table not in {"session", "machine", "project", "project_member", "scope", "forgotten"}:
@@ -123,14 +124,14 @@ def test_nothing_of_a_members_own_stands_for_the_teams(made: str, server: Server
         assert one(root, "select count(*) from team.audit where login <> 'mallory' and act <> 'enter'") == 0
 
 
-def one(db: psycopg.Connection[tuple[object, ...]] | Connection, statement: str) -> object:
+def one(db: Connection, statement: str) -> object:
     """The one value that a statement gives."""
     row = db.execute(statement.encode()).fetchone()
     assert row is not None
     return row[0]
 
 
-def rows(db: psycopg.Connection[tuple[object, ...]], table: str) -> list[tuple[object, ...]]:
+def rows(db: Connection, table: str) -> list[tuple[object, ...]]:
     """All rows of a table of the team's."""
     return db.execute(f"select * from team.{table} order by 1".encode()).fetchall()
 
@@ -158,18 +159,18 @@ def test_a_role_made_anew_inherits_nothing(carol: Machine, root: Connection) -> 
     """It is no member, and can't become one under the name before the admin says who it is; then he says who left."""
     with connected("carol") as db:
         assert listed(db) == []
-        assert db.execute("select act from team.audit").fetchall() == []
+        assert db.connection.execute("select act from team.audit").fetchall() == []
         with pytest.raises(TeamFailed, match="not the one that entered as carol") as refused:
-            raise_it(db)
+            raise_it(db.connection)
     assert "member keep" in refused.value.remedy
     with connected("alice") as db, pytest.raises(TeamFailed, match="for an admin"), connect.refusals():
-        db.execute("select team.settle_member('carol', 'remove', '')")
+        db.connection.execute("select team.settle_member('carol', 'remove', '')")
     with connected("admin") as db:
-        db.execute("select team.settle_member('carol', 'retire', '')")
+        db.connection.execute("select team.settle_member('carol', 'retire', '')")
     with connected("carol") as db:
-        db.execute("select team.enter(gen_random_uuid(), 'fresh')")
+        db.connection.execute("select team.enter(gen_random_uuid(), 'fresh')")
         assert [each.mine for each in listed(db)] == [False], "what was shared with the team is there, as another's"
-        assert {row[0] for row in db.execute("select act from team.audit")} == {"enter"}
+        assert {row[0] for row in db.connection.execute("select act from team.audit")} == {"enter"}
     assert one(root, "select count(*) from team.session") == 2
 
 
@@ -182,21 +183,21 @@ def raise_it(db: Connection) -> None:
 def test_the_same_person_is_kept(carol: Machine) -> None:
     """Bound to the new role all is hers again."""
     with connected("admin") as db:
-        db.execute("select team.settle_member('carol', 'keep', '')")
+        db.connection.execute("select team.settle_member('carol', 'keep', '')")
     with connected("carol") as db:
-        db.execute("select team.enter(gen_random_uuid(), 'laptop')")
+        db.connection.execute("select team.enter(gen_random_uuid(), 'laptop')")
         assert [each.mine for each in listed(db)] == [True, True]
 
 
 def test_what_a_member_shared_is_given_to_another(carol: Machine, root: Connection) -> None:
     """What she kept private is not; it goes with all else of hers, words too, when that is asked for."""
     with connected("admin") as db:
-        assert one(db, "select team.settle_member('carol', 'give', 'alice')") == 1
+        assert one(db.connection, "select team.settle_member('carol', 'give', 'alice')") == 1
     with connected("alice") as db:
         assert [(each.mine, each.visible) for each in listed(db)] == [(True, "team")]
     gone = one(root, "select login from team.member where login::text like 'carol (left%'")
     with connected("admin") as db:
-        assert one(db, f"select team.settle_member('{gone}', 'remove', '')") == 1
+        assert one(db.connection, f"select team.settle_member('{gone}', 'remove', '')") == 1
     assert one(root, "select count(*) from team.session") == 1
     assert one(root, "select count(distinct part) from team.passage") == 1
 

@@ -41,8 +41,14 @@ class Cursor(NamedTuple):
 
 
 def session_folder(session_id: str, where: Where) -> str:
-    """Where it is remembered how far a session was sent."""
-    return os.path.join(folder(where), "sessions", session_id)
+    """Where it is remembered how far a session was sent. ValueError for what is no session's id."""
+    if not is_session_id(session_id):
+        raise ValueError("That is no session's id")
+    return os.path.join(_folders(where), session_id)
+
+
+def _folders(where: Where) -> str:
+    return os.path.join(folder(where), "sessions")
 
 
 def cursor_of(session_id: str, where: Where) -> Cursor:
@@ -60,7 +66,7 @@ def cursor_of(session_id: str, where: Where) -> Cursor:
 def pushed_here(where: Where) -> set[str]:
     """The sessions of which this machine sent something."""
     try:
-        return {name for name in os.listdir(session_folder("", where)) if is_session_id(name)}
+        return {name for name in os.listdir(_folders(where)) if is_session_id(name)}
     except OSError:
         return set()
 

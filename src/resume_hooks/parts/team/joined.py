@@ -17,6 +17,7 @@ import uuid
 from resume_hooks import paths
 from resume_hooks.errors import WriteFailed
 from resume_hooks.parts.team.connect import TeamFailed, connected, service_named
+from resume_hooks.parts.team.rows import login
 from resume_hooks.parts.team.team_file import FILE, PUSHES, VERSION, Team, folder, found
 from resume_hooks.paths import Where, canonical
 from resume_hooks.storage import state_file
@@ -43,11 +44,10 @@ def join(service: str, where: Where, label: str = "") -> Team:
     known = found(where)
     machine = known.machine if known else str(uuid.uuid4())
     with connected(service_named(service)) as db:
-        db.execute("select team.enter(%s, %s)", (machine, label or socket.gethostname()))
-        row = db.execute("select session_user::text").fetchone()
-    login = str(row[0]) if row else ""
-    same = known is not None and (known.service, known.login) == (service, login)
-    team = Team(service, login, machine, known.projects if known and same else ())
+        db.run("select team.enter(%s, %s)", (machine, label or socket.gethostname()))
+        name = db.value("select session_user::text", (), login) or ""
+    same = known is not None and (known.service, known.login) == (service, name)
+    team = Team(service, name, machine, known.projects if known and same else ())
     keep(team, where)
     return team
 
