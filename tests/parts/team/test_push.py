@@ -238,6 +238,28 @@ def test_deleted_while_the_server_was_away(alice: Machine, root: Connection) -> 
     assert root.execute("select session_id from team.forgotten").fetchall() == [(SESSION,)]
 
 
+def test_what_was_scrubbed_goes_from_all_of_ones_machines(alice: Machine, desk: Machine, root: Connection) -> None:
+    """Another machine that went on in it pushes nothing of it again before it was scrubbed there, too (TH7)."""
+    here, there = written(alice), written(desk, [*TURNS, user("on the desk", uuid="desk", ts=900)])
+    sent(alice, here)
+    sent(desk, there)
+    elsewhere = session_id(7)
+    other = written(desk, conversation(2), elsewhere)
+    keep_cursor(elsewhere, cursor.Cursor(0, root.execute("select min(id) from team.session").fetchone()[0]), desk.where)  # type: ignore[index]
+    sent(desk, other)
+    assert sharing.note_scrubbed(SESSION, alice.where)
+    here.write_bytes(here.read_bytes().replace(b"prompt 2", b"[removed]"))
+    assert sent(alice, here).result in {"sent", "replaced"}
+    assert live(root) == {"laptop": clean(here)}
+    assert sent(desk, there).result == "scrubbed"
+    assert sent(desk, other).result == "scrubbed", "a copy under another id has it, too"
+    there.write_bytes(there.read_bytes().replace(b"prompt 2", b"[removed]"))
+    assert sharing.note_scrubbed(SESSION, desk.where)
+    assert sent(desk, there).result in {"sent", "replaced"}
+    assert sent(alice, here).result == "unchanged", "the first one's stays"
+    assert live(root) == {"laptop": clean(here), "desk": clean(there)}
+
+
 def test_what_expired_here_expires_there(
     alice: Machine, desk: Machine, root: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import ssl
 import zlib
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,8 +12,9 @@ import psycopg
 import pytest
 
 from resume_hooks.errors import ImportFailed, UsageError
-from resume_hooks.parts.team import sharing
+from resume_hooks.parts.team import connect, sharing
 from resume_hooks.parts.team.connect import TeamFailed, connected, refusals
+from resume_hooks.parts.team.cursor import Cursor, keep_cursor
 from resume_hooks.parts.team.fetching import pull
 from resume_hooks.parts.team.finding import Narrowing, find
 from resume_hooks.parts.team.joined import join
@@ -20,7 +22,7 @@ from resume_hooks.parts.team.pushing import is_behind
 from resume_hooks.parts.team.sessions import listed, named
 from resume_hooks.parts.team.team_file import found
 from resume_hooks.sessions.locate import session_file
-from tests.builders import ConfigHome, session_id
+from tests.builders import ConfigHome, session_bytes, session_id, user
 from tests.parts.team.conftest import Machine
 from tests.parts.team.server import STRANGER, Connection, Server
 from tests.parts.team.test_push import sent, written
@@ -228,6 +230,59 @@ def test_over_a_network_the_name_counts(
         reach("team.test")
     assert "sslrootcert=" in refused.value.remedy
     reach("localhost", sslmode="disable")
+
+
+def test_the_systems_authorities_are_found(
+    server: Server, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver's own OpenSSL knows none: it is told where this system keeps them, unless somebody said so (TH5)."""
+    services = tmp_path / "network.conf"
+    monkeypatch.setenv("PGSERVICEFILE", str(services))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    server.services(database, services, host="team.test", hostaddr="127.0.0.1", sslrootcert="")
+    known = ssl.get_default_verify_paths()._replace(cafile=str(server.folder / "root.crt"), capath="")
+    monkeypatch.setattr(ssl, "get_default_verify_paths", lambda: known)
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere")
+    with pytest.raises(TeamFailed, match="certificate verify failed"), connected("alice"):
+        pass
+    monkeypatch.delenv("SSL_CERT_FILE")
+    with connected("alice"):
+        pass
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+
+
+@pytest.mark.parametrize(
+    ("host", "local"),
+    [("localhost", True), ("/run/x", True), ("127.0.0.2", True), ("::1", True), ("localhost.evil.example", False),
+     ("127.evil.example", False), ("::1.evil.example", False), ("10.0.0.1", False), ("localhost,evil.example", False)],
+)  # fmt: skip
+def test_what_counts_as_this_machine(host: str, local: bool) -> None:
+    """Its loopback and its sockets; no name that begins like one."""
+    assert connect._is_local(host) is local
+
+
+def test_what_retention_removed_stays_away(secret: Path, alice: Machine, root: Connection) -> None:
+    """A push of everything brings nothing back that is older, nor do Agent SDK programs keep any."""
+    root.execute("insert into team.sdk_part(owner, project_key, session_id, subpath, mtime) values(2, 'p', 's', '', 1)")
+    with connected("admin") as db:
+        db.run("select team.retain(30)")
+    assert root.execute("select count(*) from team.session").fetchone() == (0,), "it ended in 2026's first days"
+    assert root.execute("select count(*) from team.sdk_part").fetchone() == (0,)
+    keep_cursor(secret.stem, Cursor(), alice.where)
+    assert sent(alice, secret).result == "expired"
+    assert root.execute("select count(*) from team.session").fetchone() == (0,)
+    new = session_bytes([user("new", uuid="new", ts="2099-01-01T00:00:00.000Z")])
+    secret.write_bytes(secret.read_bytes() + new)
+    assert sent(alice, secret).result == "sent"
+
+
+def test_months_are_made_as_they_come(secret: Path, alice: Machine, root: Connection) -> None:
+    """By whoever begins a session when the next one is missing; not by retention alone."""
+    root.execute("select team.make_months()")
+    month = root.execute("select 'passage_' || to_char(now() + interval '1 month', 'YYYYMM')").fetchone()
+    root.execute(f"drop table team.{month[0]}".encode())  # type: ignore[index]
+    sent(alice, written(alice, session=session_id(8)))
+    assert root.execute("select to_regclass('team.' || %s) is not null", month).fetchone() == (True,)
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,8 @@ begin
   with recursive same as (
     select id, session_id, machine from session where session_id = p_session and owner = v_me
     union select s.id, s.session_id, s.machine from session s join same on s.base = same.id where s.owner = v_me),
-  went as (delete from session where id in (select id from same where machine <> v_machine))
+  went as (delete from session where machine <> v_machine
+    and (session_id, machine) in (select session_id, machine from same))
   insert into unscrubbed select distinct session_id, machine from same where machine <> v_machine
     on conflict do nothing;
 end $$;
