@@ -97,7 +97,8 @@ def make_plugin(folder: Path) -> PluginCopy:
     for package in (engine, engine / "hooks", engine / "storage", engine / "system"):
         package.mkdir(parents=True)
         (package / "__init__.py").write_text("")
-    needed = "system/bug_log system/invocation system/text errors paths part_table seam storage/state_file"
+    needed = "system/bug_log system/invocation system/text errors paths part_table seam"
+    needed += " storage/state_file storage/removal"
     for name in needed.split():  # what the installer itself needs, and its parts
         shutil.copy(REPO / "src" / "resume_hooks" / f"{name}.py", engine / f"{name}.py")
     for path in _answering("whether the driver is needed", engine):

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from resume_hooks.errors import ImportFailed
 from resume_hooks.paths import Where, open_regular, private_folder
+from resume_hooks.storage import removal
 from resume_hooks.storage.state_file import MODE, discard, failing_as, sweep, temporary_in
 
 MAX_BYTES = 200 * 1024 * 1024  # bytes that are taken in where nobody says how many
@@ -61,7 +62,7 @@ def taken_in(chunks: Iterable[bytes], most: int, where: Where) -> Iterator[Taken
         discard(temporary)
         if not known:
             with contextlib.suppress(OSError):  # something was kept in it
-                os.rmdir(folder)
+                removal.remove_empty(folder, os.path.dirname(folder), follow_root=True)
 
 
 def file_chunks(path: str) -> Iterator[bytes]:

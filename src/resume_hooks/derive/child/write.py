@@ -22,6 +22,7 @@ from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.child_titles import titles_locked
 from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.sessions.opening_layout import title_line
+from resume_hooks.storage import removal
 from resume_hooks.storage.atomic import create_session
 from resume_hooks.system.processes import client_pid
 from resume_hooks.system.text import encodable
@@ -215,7 +216,7 @@ def _require_same_parent(draft: Draft, where: Where) -> None:
     now, kept = inode_of(draft.parent.path), is_archived_copy(draft.parent.path, where)
     if now != draft.inode and (now or kept):
         with contextlib.suppress(OSError):
-            os.unlink(draft.path)
+            removal.remove_file(draft.path, draft.folder, follow_root=True)
         raise WriteFailed(
             f"{draft.parent_file} was rewritten while it was copied", "Nothing was changed. Run the command again."
         )
@@ -243,4 +244,4 @@ def _project_folder(draft: Draft, where: Where) -> Iterator[None]:
         yield
     finally:
         with contextlib.suppress(OSError):  # a folder that holds a session stays
-            os.rmdir(folder)
+            removal.remove_empty(folder, os.path.dirname(folder), follow_root=True)

@@ -22,6 +22,7 @@ from resume_hooks.parts.secrets.purge import replace
 from resume_hooks.paths import ENDING, Where
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.storage import removal
 from resume_hooks.transcripts.invariants import Check, ReadBack
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
@@ -62,7 +63,7 @@ class ScrubPlan(ChildPlan):
             gone = 0
             for path in files_in(os.path.join(where.file_history, own)):
                 if any(each.found or each.stuck for each in self.cleaner.file(path, lines=False)):
-                    os.unlink(path)
+                    removal.remove_file(path, where.file_history, follow_root=True)
                     gone += 1
             if gone:
                 missed.append(BACKUPS_LEFT.format(count=f"{gone:,}"))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from resume_hooks.errors import WriteFailed
 from resume_hooks.parts.team.team_file import folder
 from resume_hooks.paths import Where, is_session_id, open_regular, read_object
-from resume_hooks.storage import state_file
+from resume_hooks.storage import removal, state_file
 from resume_hooks.transcripts.lines import bytes_before
 
 _VERSION = 1
@@ -82,7 +82,7 @@ def keep_cursor(session_id: str, cursor: Cursor, where: Where) -> None:
 
 def note_forgotten(session_id: str, where: Where) -> None:
     """Remember that the server takes a session never again."""
-    state_file.discard(session_folder(session_id, where))
+    removal.discard(session_folder(session_id, where), where.state)
     with contextlib.suppress(OSError):
         state_file.replace(_mark(session_id, where), b"", where)
 

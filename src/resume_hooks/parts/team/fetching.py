@@ -37,7 +37,7 @@ from resume_hooks.parts.team.team_file import folder
 from resume_hooks.paths import Where, is_session_id, private_folder, read_object
 from resume_hooks.reading.bundle import MAX_FILES, Head, Sums
 from resume_hooks.sessions.link_log import Link, record_link
-from resume_hooks.storage import state_file
+from resume_hooks.storage import removal, state_file
 from resume_hooks.storage.staging import MAX_BYTES
 
 KIND = "team"
@@ -132,7 +132,7 @@ def drop_gone(db: Database, where: Where) -> list[str]:
     told = db.rows("select gone::text from team.gone(%s) gone", (list(known),), Form(int, (rows.row_number,)))
     gone = sorted({row for row in told if row in known})  # it has no say in any other
     for row in gone:
-        state_file.discard(os.path.join(folder(where), _PULLED, str(row)))
+        removal.discard(os.path.join(folder(where), _PULLED, str(row)), where.state)
     if gone:
         left = {row: name for row, name in known.items() if row not in gone}
         state_file.replace(os.path.join(folder(where), _PULLED, _ROWS), json.dumps(left).encode(), where)
@@ -182,8 +182,7 @@ def _unpacked(session: TeamSession, db: Database, where: Where) -> Iterator[tupl
         yield BundledSession(head, sums, main.path, main.size, files, 0), [main, *places]
     finally:
         for path in made:
-            with contextlib.suppress(OSError):
-                os.unlink(path)
+            state_file.discard(path)
 
 
 def _fetched(session: TeamSession, db: Database, where: Where, made: list[str]) -> list[_Part]:

@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import re
-import shutil
 import socket
 import uuid
 
@@ -20,7 +19,7 @@ from resume_hooks.parts.team.connect import TeamFailed, connected, service_named
 from resume_hooks.parts.team.rows import login
 from resume_hooks.parts.team.team_file import FILE, PUSHES, VERSION, Team, folder, found
 from resume_hooks.paths import Where, canonical
-from resume_hooks.storage import state_file
+from resume_hooks.storage import removal, state_file
 from resume_hooks.system.git_worktrees import git_folder
 from resume_hooks.system.text import encodable, one_line, plain_line
 
@@ -63,14 +62,14 @@ def keep(team: Team, where: Where) -> None:
             os.utime(mark, (0, 0))
         elif not team.projects:
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(mark)
+                removal.remove_file(mark, where.state)
     except OSError as error:
         raise WriteFailed(f"The team could not be remembered: {error.strerror}", "Check the state folder.") from error
 
 
 def leave(where: Where) -> None:
     """Forget the team here, with what was pulled; what the team has stays with it."""
-    shutil.rmtree(folder(where), ignore_errors=True)
+    removal.discard(folder(where), where.state)
 
 
 def project_of(cwd: str) -> str:

@@ -16,7 +16,7 @@ from resume_hooks.parts.team.team_file import folder, found
 from resume_hooks.paths import Where, find_session, is_session_id, read_regular
 from resume_hooks.sessions.archived.manifest import all_archived
 from resume_hooks.sessions.locate import all_sessions
-from resume_hooks.storage import state_file
+from resume_hooks.storage import removal, state_file
 from resume_hooks.system.claude_settings import managed_days
 
 _QUEUE = "forget"
@@ -90,7 +90,7 @@ def forget_queued(db: Database, where: Where) -> list[str]:
             elif find_session(session_id, where) is None:  # else it was restored since
                 forget(session_id, db, where)
                 gone.append(session_id)
-            state_file.discard(note)
+            removal.discard(note, where.state)
     return gone
 
 
@@ -116,5 +116,5 @@ def _remove(sessions: list[str], days: int, db: Database, where: Where) -> list[
     told = db.rows("select gone from team.expire(%s, %s, %s) gone", values, Form(str, (rows.session_id,)))
     gone = [session_id for session_id in told if session_id in sessions]  # it has no say in any other
     for session_id in gone:
-        state_file.discard(session_folder(session_id, where))
+        removal.discard(session_folder(session_id, where), where.state)
     return gone

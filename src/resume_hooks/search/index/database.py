@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from resume_hooks.errors import IndexDamaged, IndexUnusable
 from resume_hooks.paths import Where, is_own, is_private, private_folder
+from resume_hooks.storage import removal
 from resume_hooks.storage.state_file import MODE
 
 VERSION = 8  # the form of the table and of the words; an index of another version is built anew
@@ -82,15 +83,9 @@ def open_read_only(path: str, timeout: float = BUSY) -> sqlite3.Connection:
 def remove_index(where: Where) -> None:
     """Remove an index, its words, and what SQLite keeps beside it; who has it open still reads the old one."""
     folder = words_folder(where)
-    if os.path.islink(folder) or os.path.isfile(folder):
-        os.unlink(folder)
-    elif os.path.isdir(folder):
-        import shutil  # 2 ms, which a search does not need
-
-        shutil.rmtree(folder)
-    for ending in ("", *BESIDE):
+    for path in (folder, *(index_file(where) + ending for ending in ("", *BESIDE))):
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(index_file(where) + ending)
+            removal.remove(path, where.state)  # a folder, too, in the place of a file
 
 
 @contextlib.contextmanager
