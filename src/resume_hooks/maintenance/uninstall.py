@@ -46,7 +46,7 @@ ORIGINALS = {
 }
 """Folders in the state folder that no purge removes; the last one goes where no name in it is the last of its file."""
 
-FOLDERS = ("pending", "log")
+FOLDERS = ("pending", "log", "making", "one-maker")
 """Folders in the state folder that hold nothing but notes of ours; they go once they are empty."""
 
 REMOVE_MARKETPLACE = ("claude", "plugin", "marketplace", "remove", MARKETPLACE)

@@ -13,6 +13,7 @@ from itertools import chain
 from typing import Final, NamedTuple, Protocol
 
 from resume_hooks.archive.retention.ancestors import archive_ancestors
+from resume_hooks.derive.child.claims import claimed
 from resume_hooks.derive.child.copy_files import copy_tasks
 from resume_hooks.derive.child.draft import NOBODY, Draft, inode_of
 from resume_hooks.derive.child.receipt import Receipt
@@ -126,6 +127,7 @@ def write(plan: ChildPlan, where: Where) -> Receipt:
     title = draft.own_title or ""
     with contextlib.ExitStack() as stack:
         stack.enter_context(_project_folder(draft, where))
+        stack.enter_context(claimed(draft.session_id, os.path.basename(draft.folder), where))
         missed = stack.enter_context(plan.sidecars(where))
 
         def lines() -> Iterator[bytes]:

@@ -32,8 +32,8 @@ from resume_hooks.paths import Where, find_session, private_folder
 from resume_hooks.reading.bundle import STAYED, Head, stand_in
 from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.sessions.opening_layout import ChildSetting
-from resume_hooks.sessions.project_folder import project_folder
-from resume_hooks.sessions.session_files import SessionFile, session_file
+from resume_hooks.sessions.project_folder import only_maker, project_folder
+from resume_hooks.sessions.session_files import SessionFile, session_file, sessions_in
 from resume_hooks.storage import removal
 from resume_hooks.storage.move import inside, is_same
 from resume_hooks.transcripts.bookkeeping import SNAPSHOTS
@@ -190,6 +190,10 @@ def whole_plan(
     if there is not None and not force and _holds(there, at(there, own_id).body):
         return at(there, own_id, session_file(there))
     new_id = str(uuid.uuid4())
+    size = sum(map(len, at("", new_id).body.lines()))
+    for session in [] if force else sessions_in(folder):  # it may have come before, under another id
+        if session.size == size and _holds(session.path, at(session.path, session.session_id).body):
+            return at(session.path, session.session_id, session)
     return at(os.path.join(folder, f"{new_id}.jsonl"), new_id)
 
 
@@ -245,7 +249,7 @@ def import_sessions(
     """
     imported: list[ImportedSession] = []
     called: dict[str, str] = {}
-    with _all_or_none(imported, options):
+    with only_maker(options.home, where), _all_or_none(imported, options):
         for each in packed:
             try:
                 came = _bring(each, name, options, called, where)

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 
 from resume_hooks.archive.vault import commit, rewrite
 from resume_hooks.archive.vault.trash import all_deleted
+from resume_hooks.derive.child import claims
 from resume_hooks.errors import ResumeHooksError, SessionOpen, WriteFailed
 from resume_hooks.parts.secrets.cleaner import Cleaner
 from resume_hooks.parts.secrets.findings import HELD, LEFT, REMOVED, STUCK, Holding, ScrubFindings, look, look_again
@@ -120,6 +121,7 @@ def clear_left(where: Where) -> None:
         sweep(folder)
         with contextlib.suppress(OSError):
             removal.remove_empty(folder, where.state)
+    claims.sweep(where)
     commit.sweep_leftovers(where)
     for kept in (*manifest.all_archived(where), *all_deleted(where)):
         with contextlib.suppress(ResumeHooksError), commit.changing(kept, where, "cleared"):
