@@ -28,7 +28,7 @@ VERBS = (
     ("delete", DELETED, "--yes", "--force"),
     ("delete", "--empty-trash", "--yes"),
     ("scrub", "--in-place", "--everywhere", "--yes"),
-    ("index", "--rebuild"),
+    ("doctor", "--index", "rebuild"),
     ("team", "leave"),
     ("install", "--remove", "--purge", "--yes"),
 )
@@ -160,7 +160,7 @@ def test_a_link_at_every_name_of_the_state_folder(config_home: ConfigHome, fork_
         fork_server.run(words, environ, b"", str(config_home.root), 60)
 
     state = filled(config_home)
-    run("index", "--rebuild")
+    run("search", "prompt", "--all")
     run("delete", TRASHED, "--yes", "--force")
     names = names_in(state)
     assert {"unpacked", f"unpacked/{KEPT}", f"vault/{KEPT}", "trash", "team", "pending"} <= set(names)

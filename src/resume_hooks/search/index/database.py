@@ -60,6 +60,8 @@ def open_index(where: Where) -> sqlite3.Connection:
     with telling():
         try:
             private_folder(os.path.dirname(path), where)
+            if os.path.isdir(path):  # nothing of ours makes one there; one that holds something is somebody's
+                removal.remove_empty(path, where.state)
             flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
             os.close(os.open(path, flags, MODE))  # private from the first byte; SQLite's own files take its mode
             _require_own(path)
@@ -83,9 +85,11 @@ def open_read_only(path: str, timeout: float = BUSY) -> sqlite3.Connection:
 def remove_index(where: Where) -> None:
     """Remove an index, its words, and what SQLite keeps beside it; who has it open still reads the old one."""
     folder = words_folder(where)
-    for path in (folder, *(index_file(where) + ending for ending in ("", *BESIDE))):
+    with contextlib.suppress(FileNotFoundError):
+        removal.remove(folder, where.state)
+    for ending in ("", *BESIDE):
         with contextlib.suppress(FileNotFoundError):
-            removal.remove(path, where.state)  # a folder, too, in the place of a file
+            removal.remove_file(index_file(where) + ending, where.state)
 
 
 @contextlib.contextmanager
