@@ -27,6 +27,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.system.processes import started
 from tests.builders import SESSION, ConfigHome, assistant, conversation, custom_title, session_id, user, write_session
 from tests.cli.fork_server import ForkServer
 from tests.needs import REPO
@@ -107,6 +108,17 @@ def told(person: Person, git: Any) -> Path:
     ]
     title = custom_title("Kumquats", CHILD)
     return Path(write_session(person.home.project(str(person.here)), CHILD, [head, title, *talk]))
+
+
+def test_a_model_that_hides_is_one(people: dict[str, Person]) -> None:
+    """A shell below a client counts as the model's, though nothing in its environment says whose it is."""
+    laptop = people["laptop"]
+    laptop.team("join", "alice")
+    assert laptop.team("search", "kumquat")["hits"] == []
+    listed = laptop.home.config / "sessions" / f"{os.getpid()}.json"  # every command here runs below the tests
+    listed.parent.mkdir()
+    listed.write_text(json.dumps({"pid": os.getpid(), "procStart": started(os.getpid())}))
+    assert "may not ask the team" in laptop.team("search", "kumquat", code=2)["message"]
 
 
 def failing_for(session: str) -> Callable[..., object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -20,6 +21,7 @@ from resume_hooks.parts.team.sessions import TeamSession, named
 from resume_hooks.parts.team.team_file import Team, found
 from resume_hooks.parts.team.verbs import SearchOptions
 from resume_hooks.system.invocation import is_model
+from resume_hooks.system.processes import is_below_client
 from resume_hooks.system.text import counted, plain_line
 
 if TYPE_CHECKING:
@@ -51,8 +53,11 @@ def answer_search(options: SearchOptions | core.SearchOptions, *, mine: bool = F
 
 
 def connected_to_read(options: VerbOptions) -> AbstractContextManager[Database]:
-    """A connection for what a model may also ask. UsageError where one asks and nobody allowed it."""
-    if is_model():
+    """A connection for what a model may also ask. UsageError where one asks and nobody allowed it.
+
+    A shell below a client counts as the model's, whatever it took from its environment.
+    """
+    if is_model() or (not sys.stdout.isatty() and is_below_client(options.where)):
         from resume_hooks.parts.team import background  # a user's search does without
 
         background.require_model_may_search(options.where)
