@@ -9,6 +9,7 @@ reader of the driver's ever sees it. What one answer takes in memory is bounded 
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import math
 import os
@@ -24,8 +25,11 @@ from resume_hooks.system.text import counted, one_line, plain_line
 if TYPE_CHECKING:
     import psycopg
 
-MOST_ANSWER = 96 * 1024 * 1024
+MOST_ANSWER = 64 * 1024 * 1024
 """Bytes that the process may grow by while an answer is waited for. The largest that we ask for has 10 MB."""
+
+MOST_ROWS = 50_000
+"""Rows of an answer that are read; each takes several times its bytes here. A file of 10 GB has 40,000 pieces."""
 
 MOST_TEXT = 64 * 1024
 """Bytes of a value that is text; a longer one is none of ours."""
@@ -33,6 +37,9 @@ MOST_TEXT = 64 * 1024
 MOST_NUMBER = 2**63 - 1
 DIGEST = 32
 """Bytes of a SHA-256."""
+
+_DATA = 5
+"""Which word of ``statm`` counts the pages that can be written, and are no file's."""
 
 _WHOLE = re.compile(rb"-?[0-9]{1,19}")
 
@@ -110,7 +117,7 @@ def _read(result: Any, form: Form[Row]) -> tuple[list[Row], int]:
     """The rows of a result, by libpq's own functions, and how many were none of the form."""
     found: list[Row] = []
     count = result.ntuples if result else 0
-    for number in range(count):
+    for number in range(min(count, MOST_ROWS)):
         try:
             found.append(form.read([result.get_value(number, column) for column in range(result.nfields)]))
         except (ValueError, OverflowError, OSError, RecursionError):  # the middle ones of instants
@@ -257,6 +264,14 @@ def _same(value: Row) -> Row:
     return value
 
 
+@functools.cache
+def _own_limits() -> tuple[int, int]:
+    """The limits that the process was started with: of two threads that wait at once one would restore the other's."""
+    import resource  # as below
+
+    return resource.getrlimit(resource.RLIMIT_DATA)
+
+
 @contextlib.contextmanager
 def bounded_memory() -> Iterator[None]:
     """While the block runs the process grows by ``MOST_ANSWER`` at most: libpq then gives an answer up.
@@ -267,14 +282,14 @@ def bounded_memory() -> Iterator[None]:
         import resource  # Windows has none
 
         with open("/proc/self/statm", "rb") as stream:
-            now = int(stream.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+            now = int(stream.read().split()[_DATA]) * os.sysconf("SC_PAGE_SIZE")
     except (ImportError, OSError, ValueError):
         yield
         return
-    before, hard = resource.getrlimit(resource.RLIMIT_AS)
+    before, hard = _own_limits()
     limits = [limit for limit in (before, hard, now + MOST_ANSWER) if limit != resource.RLIM_INFINITY]
-    resource.setrlimit(resource.RLIMIT_AS, (min(limits), hard))
+    resource.setrlimit(resource.RLIMIT_DATA, (min(limits), hard))
     try:
         yield
     finally:
-        resource.setrlimit(resource.RLIMIT_AS, (before, hard))
+        resource.setrlimit(resource.RLIMIT_DATA, (before, hard))

@@ -44,7 +44,7 @@ class _Summary(NamedTuple):
     mtime: int
 
 
-_ANY_BYTES = rows.blob(rows.MOST_ANSWER)
+_ANY_BYTES = rows.blob(MOST_LOADED)
 
 
 def _bytes_or_none(raw: bytes | None) -> bytes:
