@@ -24,16 +24,17 @@ import orjson
 import psycopg
 
 from resume_hooks.errors import NotATranscript
-from resume_hooks.parts.team.connect import Connection, connected
+from resume_hooks.parts.team.connect import connected
 from resume_hooks.parts.team.finding import asked_of, find
 from resume_hooks.parts.team.joined import join
 from resume_hooks.parts.team.pushing import push
+from resume_hooks.parts.team.rows import Database
 from resume_hooks.parts.team.team_file import Team
 from resume_hooks.paths import Where
 from resume_hooks.search.query import parse
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from tests.builders import assistant, session_bytes, user
-from tests.parts.team.server import Server, programs
+from tests.parts.team.server import Connection, Server, programs
 
 WRITERS = 8
 TURNS = 60
@@ -79,7 +80,7 @@ def _measure(server: Server, backlog: list[Path], times: int, scratch: Path) -> 
     os.environ["PGSERVICEFILE"] = str(scratch / "services.conf")
     where = Where({"CLAUDE_CONFIG_DIR": str(scratch / ".claude"), "HOME": str(scratch)})
     with connected("admin") as db:
-        db.execute("select team.enter(gen_random_uuid(), 'x')")
+        db.connection.execute("select team.enter(gen_random_uuid(), 'x')")
     team = join("alice", where)
     with connected("alice") as db, server.superuser(database) as root:
         raw = sum(path.stat().st_size for path in backlog)
@@ -102,13 +103,13 @@ def _measure(server: Server, backlog: list[Path], times: int, scratch: Path) -> 
             asked = [rng.sample(words, count) for _ in range(ASKED)]
             spans = [_timed(functools.partial(find, said, db, most=10)) for said in asked]
             percentiles(f"search of {count} words, ms, texts read", spans)
-            _looked_up(db, asked)
+            _looked_up(db.connection, asked)
         _naive(root, backlog, words, rng)
         if times > 1:
             _copied(root, times)
             row("words and their index, GB", _size(root, "team.passage%") / 1e9)
             for count in (1, 2, 3):
-                _looked_up(db, [rng.sample(words, count) for _ in range(ASKED)])
+                _looked_up(db.connection, [rng.sample(words, count) for _ in range(ASKED)])
 
 
 def _looked_up(db: Connection, asked: list[list[str]]) -> None:
@@ -143,7 +144,7 @@ def _copied(root: Connection, times: int) -> None:
     root.execute("analyze")
 
 
-def _pushed(path: Path, team: Team, db: Connection, where: Where) -> None:
+def _pushed(path: Path, team: Team, db: Database, where: Where) -> None:
     push(SessionFile(str(uuid.uuid4()), str(path), 0.0, path.stat().st_size), team, db, where)
 
 
@@ -214,7 +215,7 @@ def _naive(root: Connection, backlog: list[Path], words: list[str], rng: random.
         spans = []
         for _ in range(ASKED):
             asked = " ".join(rng.sample(words, 2))
-            spans.append(_timed(functools.partial(_rows, db, query, (asked, asked))))
+            spans.append(_timed(functools.partial(_rows, db.connection, query, (asked, asked))))
     percentiles("naive: search of 2 words under a policy, ms", spans)
 
 

@@ -20,7 +20,7 @@ MODULES = [
     "parts.__init__",
     "sessions.__init__", "sessions.link_log",
     "storage.__init__", "storage.append_carryover", "storage.atomic",
-    "storage.locks", "storage.state_file", "system.__init__", "system.bug_log",
+    "storage.locks", "storage.removal", "storage.state_file", "system.__init__", "system.bug_log",
     "system.clipboard", "system.clipboard_tools", "system.invocation", "system.processes", "system.programs",
     "system.subprocesses",
     "system.terminal", "system.text", "transcripts.__init__", "transcripts.bookkeeping",

@@ -240,6 +240,16 @@ def vault_room(where: Where | None = None) -> int | None:
     return int(text[1]) * _UNITS[text[2]] if text else None
 
 
+def without_variables(where: Where) -> Where:
+    """The same places without settings out of the environment, which a repository that you trust can set."""
+    kept = {
+        name: value
+        for name, value in where.environ.items()
+        if not name.startswith("CLAUDE_PLUGIN_OPTION_") and name.removeprefix("RESUME_HOOKS_").lower() not in KEYS
+    }
+    return Where(kept)
+
+
 def refused(where: Where | None = None) -> list[str]:
     """The settings that can't be used, one sentence each."""
     path = settings_file(where)

@@ -103,7 +103,14 @@ def make_plugin(folder: Path) -> PluginCopy:
     for package in (engine, engine / "hooks", engine / "storage", engine / "system"):
         package.mkdir(parents=True)
         (package / "__init__.py").write_text("")
-    needed = ["errors", "paths", "part_table", "seam", "storage/state_file"]  # of the installer and its parts
+    needed = [
+        "errors",
+        "paths",
+        "part_table",
+        "seam",
+        "storage/removal",
+        "storage/state_file",
+    ]  # of the installer and its parts
     needed += [f"system/{name}" for name in ("bug_log", "invocation", "programs", "text")]
     for name in needed:
         shutil.copy(REPO / "src" / "resume_hooks" / f"{name}.py", engine / f"{name}.py")

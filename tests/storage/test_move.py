@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.storage import move as moving
-from resume_hooks.storage.move import inside, is_same, remove, second_name
+from resume_hooks.storage.move import inside, is_same, second_name
 
 
 @pytest.fixture(params=["same", "other"])
@@ -149,16 +149,6 @@ def test_the_same_bytes_and_the_same_kind(tmp_path: Path) -> None:
     assert not is_same(str(one), str(link))
     two.write_bytes(b"diff")
     assert not is_same(str(one), str(two))
-
-
-def test_removing_follows_no_link(tmp_path: Path) -> None:
-    """What a link in a folder leads to stays."""
-    kept, folder = tmp_path / "kept", a_folder(tmp_path / "d")
-    kept.mkdir()
-    (folder / "deep" / "out").symlink_to(kept)
-    remove(str(folder))
-    assert kept.is_dir()
-    assert not folder.exists()
 
 
 def digested(monkeypatch: pytest.MonkeyPatch, at: int, act: Callable[[], object]) -> None:

@@ -34,6 +34,8 @@ from resume_hooks.paths import (
 )
 from resume_hooks.sessions.archived.layout import MAX_DEPTH, TRASH, own_home
 from resume_hooks.sessions.held_links import folder, is_same
+from resume_hooks.settings import without_variables
+from resume_hooks.storage import removal
 from resume_hooks.storage.append_carryover import begins_with
 
 if TYPE_CHECKING:
@@ -99,9 +101,8 @@ def _may_hold(where: Where) -> bool:
     Nor where a variable alone says so, perhaps for one start.
     """
     may = allowed(where)[0]
-    stored = Where({name: value for name, value in where.environ.items() if name != "RESUME_HOOKS_VAULT"})
-    if not may and not allowed(stored)[0] and is_private(folder(where), where):
-        _remove(folder(where))
+    if not may and not allowed(without_variables(where))[0] and is_private(folder(where), where):
+        removal.remove(folder(where), where.state)
     return may and not why_not(where)
 
 
@@ -135,9 +136,9 @@ class _Walk:
         for name, entry in held.items():
             ends = (entry.path + ENDING, os.path.join(theirs, name + ENDING))
             if is_session_id(name) and not any(map(os.path.lexists, ends)):
-                _remove(entry.path)  # left of a session that went whole
+                removal.remove(entry.path, self._where.state)  # left of a session that went whole
         with contextlib.suppress(OSError):
-            os.rmdir(ours)
+            removal.remove_empty(ours, self._where.state)
 
     def _session(self, ours: str, theirs: str) -> None:
         """A held transcript whose name leads the client to another file, or to none."""
@@ -146,14 +147,14 @@ class _Walk:
             if os.path.samestat(os.lstat(theirs), status):
                 return  # some file systems list other numbers than they tell of a file
             if status.st_nlink > 1 or _continues(theirs, ours) or self._archive(ours, theirs):
-                os.unlink(ours)
+                removal.remove_file(ours, self._where.state)
         elif status.st_nlink > 1:  # it was moved: to another project, to our trash, or to where the user wants it
             session_id = session_id_of(ours) or ""
             there = find_session(session_id, self._where)
             if (there and is_same(there, ours)) or os.path.isdir(os.path.join(self._where.state, TRASH, session_id)):
-                _drop(ours)
+                _drop(ours, self._where)
         elif self._archive(ours, theirs):
-            _drop(ours)
+            _drop(ours, self._where)
 
     def _hold(self, entry: os.DirEntry[str], ours: str, *, has_folder: bool) -> None:
         """Hold a session, and what is new in its folder; what that lost is archived. The client leaves empty files."""
@@ -164,7 +165,7 @@ class _Walk:
         lost = list(self._inside(_own(ours), _own(entry.path), MAX_DEPTH)) if has_folder else []
         if lost and self._archive(ours, entry.path):
             for path in lost:
-                os.unlink(path)
+                removal.remove_file(path, self._where.state)
 
     def _inside(self, ours: str, theirs: str, depth: int) -> Iterator[str]:
         """The held files in a folder that only our links have left; what is new is linked."""
@@ -182,7 +183,7 @@ class _Walk:
                 yield entry.path
         if not present:
             with contextlib.suppress(OSError):
-                os.rmdir(ours)
+                removal.remove_empty(ours, self._where.state)
 
     def _is_lost(self, ours: os.DirEntry[str], theirs: os.DirEntry[str] | None) -> bool:
         """Whether our link alone has a file; one that is of no more use is renewed."""
@@ -192,7 +193,7 @@ class _Walk:
         if status.st_nlink == 1 and not (theirs and _continues(theirs.path, ours.path)):
             return True
         if theirs:
-            os.unlink(ours.path)
+            removal.remove_file(ours.path, self._where.state)
             self._link(theirs.path, ours.path)
         return False
 
@@ -256,14 +257,8 @@ def _continues(theirs: str, ours: str) -> bool:
     return False
 
 
-def _drop(ours: str) -> None:
+def _drop(ours: str, where: Where) -> None:
     """Remove the links to a session; its transcript's last, so that what is left is looked at again. OSError."""
     with contextlib.suppress(FileNotFoundError):
-        _remove(_own(ours))
-    os.unlink(ours)
-
-
-def _remove(path: str) -> None:
-    import shutil  # few looks remove a folder
-
-    shutil.rmtree(path)
+        removal.remove(_own(ours), where.state)
+    removal.remove_file(ours, where.state)

@@ -14,7 +14,7 @@ from resume_hooks.archive.vault import permission, trash
 from resume_hooks.archive.vault.commit import forget
 from resume_hooks.archive.vault.lookup import find
 from resume_hooks.archive.vault.packs import ArchiveFinding, unreadable, verify
-from resume_hooks.archive.vault.policy import Dropped, went
+from resume_hooks.archive.vault.policy import Dropped, announcement, went
 from resume_hooks.cli.archived import kept_text
 from resume_hooks.cli.child import receipt_text
 from resume_hooks.cli.options import current_folder, located
@@ -92,6 +92,7 @@ def _archive(sessions: Sequence[SessionFile], options: ArchiveOptions) -> int:
     told = permission.line(options.where, current_folder()) if data["written"] else ""
     failed = [each for each in done.outcomes if each.result == "failed"]
     notes = [each.sentence for each in done.dropped] + [_failure(each) for each in failed]
+    notes += filter(None, [announcement(options.where)])
     options.emit(data, lambda: _told(done), [*([told] if told else []), *notes])
     return int(bool(failed))
 

@@ -17,6 +17,7 @@ from resume_hooks.archive import held
 from resume_hooks.archive.retention.ancestors import archive_parents, archive_pending
 from resume_hooks.archive.vault import policy, trash
 from resume_hooks.clock import DAY
+from resume_hooks.derive.child import claims
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import expiring_sessions, hook_state, reply
 from resume_hooks.paths import Where, is_session_id
@@ -57,6 +58,7 @@ def catch_up(event: dict[str, Any]) -> None:
     is_over = _stop_condition(HEADLESS_LIMIT, None) if headless else _stop_condition(LIMIT, client_pid())
     expiring_sessions.archived(event, is_over, waiting=False)
     archive_pending(Where(), is_over)
+    claims.sweep(Where())
     with contextlib.suppress(OSError):
         held.look(Where(), is_over)
     last, now = hook_state.find(_STAMP), time.time()

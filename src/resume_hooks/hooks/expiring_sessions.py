@@ -15,6 +15,7 @@ from resume_hooks import settings
 from resume_hooks.archive.retention import expiring, pending
 from resume_hooks.archive.retention.expiring import Slice, archive_expiring
 from resume_hooks.archive.vault import permission
+from resume_hooks.archive.vault.policy import announcement
 from resume_hooks.hooks import hook_state, reply
 from resume_hooks.paths import Where, private_folder
 from resume_hooks.sessions.archived.layout import vault
@@ -43,7 +44,7 @@ def kept(event: dict[str, Any]) -> str:
     count = f"{done.kept:,} session{'' if done.kept == 1 else 's'}"
     said = f"archived {count} that the client deletes soon{more}" if done.kept else ""
     once = permission.line(Where()) if os.path.isdir(vault(Where())) else ""
-    return " · ".join(filter(None, (said, once)))
+    return " · ".join(filter(None, (said, once, announcement(Where()))))
 
 
 def archived(event: dict[str, Any], is_over: Callable[[], bool], *, waiting: bool) -> Slice | None:

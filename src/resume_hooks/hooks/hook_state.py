@@ -14,7 +14,7 @@ import time
 from typing import Any, Callable, Dict, List
 
 from resume_hooks.paths import Where, is_private, open_regular
-from resume_hooks.storage import state_file
+from resume_hooks.storage import removal, state_file
 
 VERSION = 1
 KEPT = 86_400  # seconds after which notes that nobody took are swept
@@ -50,7 +50,7 @@ def find(name: str) -> Dict[str, Any]:
 def take(name: str) -> bool:
     """Use a note up; False where it is gone already. Of two takers one gets it."""
     try:
-        os.unlink(_own(name))
+        removal.remove_file(_own(name), Where().state)
     except OSError:
         return False
     return True
@@ -82,7 +82,7 @@ def begin(name: str) -> bool:
 def end(name: str) -> None:
     """Whoever began is done."""
     with contextlib.suppress(OSError):
-        os.unlink(_own(name + _BEGUN))
+        removal.remove_file(_own(name + _BEGUN), Where().state)
 
 
 def is_begun(name: str) -> bool:
@@ -114,7 +114,7 @@ def sweep(prefix: str, kept: float = KEPT) -> None:
         for entry in entries:
             old = entry.name.startswith(prefix) and time.time() - entry.stat(follow_symlinks=False).st_mtime > kept
             if old and not entry.is_dir(follow_symlinks=False):
-                os.unlink(entry.path)
+                removal.remove_file(entry.path, Where().state)
 
 
 def is_instant(value: object) -> bool:

@@ -15,6 +15,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import COPIES
 from resume_hooks.sessions.archived.layout import unpacked
 from resume_hooks.sessions.held_links import FOLDER, apart, folder
+from resume_hooks.storage import removal
 from resume_hooks.storage.state_file import failing_as
 from resume_hooks.system import claude_cli
 from resume_hooks.system.invocation import quoted, typed
@@ -33,6 +34,7 @@ Originals stay: deleted sessions in the trash, kept ones in the vault, and backu
 NOTES = (
     "clear-", "trim-", "checkpoint-", "mark-", "handoff-", "notice-", "rollover-", "due-", "later-", "keep-", "folder-",
     "new-", "vault.json", "indexed.json", "can-ask", "vault-asked", "vault-waiting",
+    "vault-shrinks",
 )  # fmt: skip
 """How the names of notes in ``pending`` begin."""
 
@@ -44,7 +46,7 @@ ORIGINALS = {
 }
 """Folders in the state folder that no purge removes; the last one goes where no name in it is the last of its file."""
 
-FOLDERS = ("pending", "log")
+FOLDERS = ("pending", "log", "making", "one-maker")
 """Folders in the state folder that hold nothing but notes of ours; they go once they are empty."""
 
 REMOVE_MARKETPLACE = ("claude", "plugin", "marketplace", "remove", MARKETPLACE)
@@ -157,11 +159,9 @@ def remove(state: str, goes: list[str]) -> None:
             if os.path.basename(path) == FOLDER and path not in copies:
                 continue  # since it was asked, a name in it became the last of its file
             if path in copies:
-                shutil.rmtree(path, ignore_errors=True)
-            elif os.path.isdir(path) and not os.path.islink(path):
-                shutil.rmtree(path)
+                removal.discard(path, state)
             elif os.path.lexists(path):
-                os.unlink(path)
+                removal.remove(path, state)
         for folder in (*(os.path.join(state, name) for name in FOLDERS), state):
             if os.path.isdir(folder) and not os.listdir(folder):
-                os.rmdir(folder)
+                removal.remove_empty(folder, os.path.dirname(state), follow_root=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 
 from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import Where, is_private
+from resume_hooks.storage import removal
 
 FOLDER = "held"
 
@@ -42,9 +42,9 @@ def release(path: str, where: Where) -> None:
     ours = os.path.join(folder(where), os.path.relpath(path, where.projects))
     try:
         if os.path.isdir(path) and is_private(ours, where):
-            shutil.rmtree(ours)
+            removal.remove(ours, where.state)
         elif os.path.samestat(os.lstat(path), os.lstat(ours)):
-            os.unlink(ours)
+            removal.remove_file(ours, where.state)
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:

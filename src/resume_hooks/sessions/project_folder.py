@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
 from typing import NamedTuple
 
+from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, project_key, project_names
 from resume_hooks.sessions.archived.sessions import project_folder_of
+from resume_hooks.storage import removal
+from resume_hooks.storage.locks import locked_folder
 from resume_hooks.system.text import counted
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import mapping, string
 
 WORKTREE = "worktreeSession"
 """What a client notes of a worktree that it made; once it is removed, the session lies with those of the original."""
+
+PATIENCE = 300.0  # seconds that another command is waited for which copies or imports sessions into the same folder
 
 SHORT_COMMIT = 7  # digits of a commit's id as git prints it
 
@@ -61,6 +67,22 @@ def _here(where: Where) -> str:
 def project_folder(home: str, where: Where) -> str:
     """The folder in which today's client keeps new sessions of a working directory, whether it is there or not."""
     return os.path.join(where.projects, project_names(home, where, known=list)[0])
+
+
+@contextlib.contextmanager
+def only_maker(home: str, where: Where) -> Iterator[None]:
+    """While the block runs no other command of ours looks for what it lacks in a working directory, and makes it.
+
+    Without the lock after ``PATIENCE`` seconds, or in a state folder that can't be written, the block runs as well:
+    there may be two of a copy then.
+    """
+    place = os.path.join(where.state, "one-maker", project_key(home))
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(ResumeHooksError):
+            stack.enter_context(locked_folder(place, where, "Another command is at it", "No lock:", PATIENCE))
+        yield
+    with contextlib.suppress(OSError):  # another command's lock is in it
+        removal.remove_empty(os.path.dirname(place), where.state)
 
 
 def is_keyed(folder: str, key: str) -> bool:

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from resume_hooks.errors import WriteFailed
+from resume_hooks.storage import removal
 from resume_hooks.storage.append_carryover import Splice, await_line_end, begins_with, is_torn
 from resume_hooks.storage.locks import lock
 from resume_hooks.storage.state_file import MODE, create, failing_as, read_open, spare, sweep, sync_folder
@@ -206,7 +207,7 @@ def name_exclusively(temporary: str, path: str, within: int | None = None) -> bo
         try:
             os.replace(temporary, path, src_dir_fd=within, dst_dir_fd=within)
         except OSError:
-            os.unlink(path, dir_fd=within)
+            removal.remove_name(path, within)
             raise
         return False
     return True

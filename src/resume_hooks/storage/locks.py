@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from resume_hooks.errors import SessionOpen, WriteFailed
 from resume_hooks.paths import Where, private_folder
+from resume_hooks.storage import removal
 from resume_hooks.storage.state_file import MODE, UNCHANGED
 
 try:
@@ -73,8 +74,8 @@ def locked_folder(folder: str, where: Where, busy: str, failed: str, patience: f
         if locked:
             with contextlib.suppress(OSError):  # whoever has the lock file open tries anew
                 if os.listdir(folder) == [NAME]:
-                    os.unlink(os.path.join(folder, NAME))
-                    os.rmdir(folder)
+                    removal.remove_file(os.path.join(folder, NAME), where.state)
+                    removal.remove_empty(folder, where.state)
         os.close(descriptor)
 
 

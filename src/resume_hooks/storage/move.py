@@ -93,14 +93,6 @@ def is_stub(path: str) -> bool:
     return os.path.isfile(path) and not os.path.islink(path) and not os.path.getsize(path)
 
 
-def remove(path: str) -> None:
-    """Remove a file, a link or a whole folder for good. OSError where it can't be."""
-    if _is_folder(path):
-        shutil.rmtree(path)
-    else:
-        os.unlink(path)
-
-
 def _copy_file(source: str, target: str) -> None:
     mode = os.lstat(source).st_mode
     if stat.S_ISLNK(mode):

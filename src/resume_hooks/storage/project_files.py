@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import open_regular
+from resume_hooks.storage import removal
 from resume_hooks.storage.atomic import name_exclusively
 from resume_hooks.storage.state_file import sweep, sync_folder, temporary_in
 
@@ -79,7 +80,7 @@ def write(
         raise refused(path, error) from error
     finally:
         with contextlib.suppress(OSError, ValueError):
-            os.unlink(temporary, dir_fd=within)
+            removal.remove_name(temporary, within)
 
 
 def remove(path: str, over: os.stat_result, within: int | None = None) -> None:
@@ -87,7 +88,7 @@ def remove(path: str, over: os.stat_result, within: int | None = None) -> None:
     name = _seen_from(within, path)
     try:
         _require_same(name, over, within)
-        os.unlink(name, dir_fd=within)
+        removal.remove_name(name, within)
         sync_folder(os.path.dirname(path))
     except (OSError, ValueError) as error:
         raise refused(path, error) from error
@@ -108,7 +109,7 @@ def folder_made(folder: str) -> Iterator[None]:
     except WriteFailed:
         if made:
             with contextlib.suppress(OSError):  # somebody else put something into it
-                os.rmdir(folder)
+                removal.remove_empty(folder, os.path.dirname(folder), follow_root=True)
         raise
 
 

@@ -15,10 +15,12 @@ from typing import NamedTuple
 
 from resume_hooks.errors import ImportFailed
 from resume_hooks.paths import Where, open_regular, private_folder
+from resume_hooks.storage import removal
 from resume_hooks.storage.state_file import MODE, discard, failing_as, sweep, temporary_in
 
 MAX_BYTES = 200 * 1024 * 1024  # bytes that are taken in where nobody says how many
 MAX_LINE = 64 * 1024 * 1024  # bytes of one line, which a parser may need thirty times; the longest known has 60 MB
+MAX_LINES = 5_000_000  # lines, each of which costs a parser time, were it empty; 400,000 of sessions have 1.2 GB
 PIECE = 256 * 1024  # bytes that are read, or unpacked, at a time
 _GZIP = b"\x1f\x8b"
 _WBITS = 31  # zlib's word for: with the head and the checksum of gzip
@@ -37,7 +39,7 @@ def taken_in(chunks: Iterable[bytes], most: int, where: Where) -> Iterator[Taken
     """``chunks`` in a file of the state folder, unpacked where they are gzip, which is removed at the end.
 
     So is that folder where it was made for it and nothing else is there. ImportFailed past ``most`` bytes, for a line
-    past ``MAX_LINE`` of them, and for damaged gzip; WriteFailed where the disk refuses.
+    past ``MAX_LINE`` of them, past ``MAX_LINES``, and for damaged gzip; WriteFailed where the disk refuses.
     """
     folder = where.state
     known, temporary = os.path.lexists(folder), temporary_in(folder)
@@ -61,7 +63,7 @@ def taken_in(chunks: Iterable[bytes], most: int, where: Where) -> Iterator[Taken
         discard(temporary)
         if not known:
             with contextlib.suppress(OSError):  # something was kept in it
-                os.rmdir(folder)
+                removal.remove_empty(folder, os.path.dirname(folder), follow_root=True)
 
 
 def file_chunks(path: str) -> Iterator[bytes]:
@@ -85,8 +87,11 @@ def _capped(chunks: Iterable[bytes], most: int) -> Iterator[bytes]:
 
 
 def _lined(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    begun = 0
+    begun = lines = 0
     for chunk in chunks:
+        lines += chunk.count(b"\n")
+        if lines > MAX_LINES:
+            raise ImportFailed(f"It has more than {MAX_LINES:,} lines", "No transcript has so many.")
         ended = chunk.find(b"\n")
         if begun + (ended if ended >= 0 else len(chunk)) > MAX_LINE:
             raise ImportFailed(f"A line of it is longer than {MAX_LINE:,} bytes", "No transcript has such lines.")

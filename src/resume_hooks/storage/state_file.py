@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import Where, private_folder, read_at
+from resume_hooks.storage import removal
 
 MODE = 0o600
 
@@ -101,14 +102,11 @@ def sweep(folder: str) -> None:
 
 
 def discard(path: str) -> None:
-    """Remove a temporary file or folder; what can't be removed, or is gone, does no harm."""
-    if os.path.isdir(path) and not os.path.islink(path):
-        import shutil  # few make folders
+    """Remove a temporary file or folder of our own; what can't be removed, or is gone, does no harm.
 
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        with contextlib.suppress(OSError):  # another sweep was faster
-            os.unlink(path)
+    Its name is ours wherever it lies, so links on the way to its folder are those by which it was made.
+    """
+    removal.discard(path, os.path.dirname(path), follow_root=True)
 
 
 def process_runs(process: int) -> bool:

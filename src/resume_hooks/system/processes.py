@@ -108,6 +108,11 @@ def is_asked_by_client(where: Where) -> bool:
     return [pid for pid in above if _is_client(pid, where, *_own(pid))] == [parent]
 
 
+def is_below_client(where: Where) -> bool:
+    """Whether a client started this process, through however many others; False if unknown."""
+    return any(_is_client(process.pid, where, *_own(process.pid)) for process in ancestors())
+
+
 def command_of_client(where: Where) -> list[str]:
     """What started the nearest client above this process, so that another can be; empty if unknown."""
     pid = next((process.pid for process in ancestors() if _is_client(process.pid, where)), 0)

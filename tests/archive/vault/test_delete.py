@@ -25,7 +25,7 @@ from resume_hooks.sessions.archived.layout import MANIFEST, real
 from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.sessions.archived.unpack import stored
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.storage import move
+from resume_hooks.storage import move, removal
 from tests.archive.vault import former_trash
 from tests.archive.vault.laid_out import OLD, laid_out
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, write_session
@@ -439,7 +439,7 @@ def test_what_was_changed_or_removed_in_the_trash_is_told(config_home: ConfigHom
     """By digest; a transcript that is gone there can't come back."""
     entry = delete(laid_out(config_home), config_home)
     (Path(entry.folder) / f"{SESSION}.jsonl").write_bytes(b"{}\n")
-    move.remove(os.path.join(entry.folder, "file-history"))
+    removal.remove(os.path.join(entry.folder, "file-history"), entry.folder)
     warnings = restoring.plan(entry, config_home.where).warnings
     assert [word in " ".join(warnings) for word in ("changed in the trash", "neither in the trash")] == [True, True]
     os.unlink(os.path.join(entry.folder, f"{SESSION}.jsonl"))
@@ -532,16 +532,16 @@ def test_what_was_half_removed_is_finished_by_the_next(
 ) -> None:
     """Counted until then, of whatever session; a failure names the path, and what else goes is gone."""
     entries = [delete(laid_out(config_home, number), config_home) for number in (SESSION, OTHER)]
-    real = move.remove
+    whole = removal.remove
 
-    def refused(path: str) -> None:
+    def refused(path: str, root: str, **more: bool) -> None:
         if SESSION in path:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
-        real(path)
+        whole(path, root, **more)
 
     for strays in ([], [entries[0].folder + GONE]):
         with monkeypatch.context() as patch:
-            patch.setattr(trash, "remove", refused)
+            patch.setattr(removal, "remove", refused)
             with pytest.raises(WriteFailed, match=f"{SESSION}.*Permission denied"):
                 deletion.empty(trash.all_deleted(config_home.where), config_home.where, trash.strays(config_home.where))
         (stray,) = trash.strays(config_home.where)
@@ -573,7 +573,7 @@ def test_a_folder_of_no_session_is_none(config_home: ConfigHome) -> None:
     other.mkdir()
     (other / MANIFEST).write_text((Path(entry.folder) / MANIFEST).read_text().replace(SESSION, "other"))
     for part in entry.parts:
-        move.remove(stored(entry.folder, part))
+        os.unlink(stored(entry.folder, part))
     assert trash.all_deleted(config_home.where) == [entry]
     (stray,) = trash.strays(config_home.where)
     assert (stray.folder, stray.gone) == (str(other), False)
@@ -654,7 +654,7 @@ def test_nothing_is_called_safe_that_is_not_there(config_home: ConfigHome, monke
     entry = delete(laid_out(config_home), config_home)
 
     def refused(source: str, target: str) -> None:
-        move.remove(stored(entry.folder, entry.parts[0]))
+        os.unlink(stored(entry.folder, entry.parts[0]))
         raise OSError(errno.EIO, os.strerror(errno.EIO), source)
 
     monkeypatch.setattr(restoring, "second_name", refused)

@@ -138,7 +138,7 @@ def test_what_an_interrupted_keep_left(config_home: ConfigHome) -> None:
     with locked_folder(busy, config_home.where, "busy", "failed"):
         commit.sweep_leftovers(config_home.where)
     assert unreadable(config_home.where) == [damaged, busy]
-    commit.sweep(damaged, session_id(3))
+    commit.sweep(damaged, session_id(3), config_home.where)
     assert os.path.exists(os.path.join(damaged, "pack-1.xz"))  # what it holds only another engine may know
     assert (os.path.exists(left), find(SESSION, config_home.where)) == (False, kept)
     os.rename(vault(config_home.where), vault(config_home.where) + "-2")

@@ -15,7 +15,7 @@ from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.cli.archived import kept_text
 from resume_hooks.cli.schema.sessions import KeptSession
 from resume_hooks.errors import UsageError, VaultOff
-from resume_hooks.paths import Where
+from resume_hooks.paths import Where, private_folder
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import vault
 from resume_hooks.sessions.archived.manifest import all_archived, find
@@ -47,6 +47,59 @@ def left(home: ConfigHome) -> set[str]:
     return {each.session_id for each in all_archived(home.where)}
 
 
+@pytest.fixture
+def at_once(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody was told long ago, and nothing is too much for a day."""
+    monkeypatch.setattr(policy, "APART", 0)
+    monkeypatch.setattr(policy, "SHARE", 1)
+    note = Path(private_folder(vault(config_home.where), config_home.where), policy.FILE)
+    note.write_text(json.dumps({"version": 1, "announced": int(time.time())}))
+
+
+@pytest.mark.parametrize("variable", ["RESUME_HOOKS_VAULT", "CLAUDE_PLUGIN_OPTION_VAULT"])
+def test_no_variable_removes_anything(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    """A repository's settings can set one for a start; it may keep more, never less."""
+    monkeypatch.setattr(policy, "APART", 0)
+    one = kept(config_home, 1, 4000)
+    hostile = Where({**config_home.environ, variable: "1"})
+    for _ in range(3):
+        assert policy.apply(hostile) == []
+        policy.announcement(hostile)
+    assert left(config_home) == {one}
+    stored_settings.store("vault", "1", config_home.where)
+    assert policy.due(Where({**config_home.environ, variable: "40G"})) == []
+    assert policy.due(Where({**config_home.environ, variable: "off"})) == []
+    assert len(policy.due(hostile)) == 1
+
+
+def test_a_smaller_limit_is_announced_and_takes_a_tenth_a_day(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing goes before it was said, nor on that day; then a tenth, and the next one a day later."""
+    for number in range(1, 21):
+        kept(config_home, number, 100 - number)
+    stored_settings.store("vault", "1", config_home.where)
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now)
+    for _ in range(3):
+        assert policy.apply(config_home.where) == []
+        now += 3 * DAY  # whatever the time: nobody was told
+    said = policy.announcement(config_home.where)
+    assert "20 sessions in all, a tenth a day" in said
+    assert "config vault 40G" in said
+    assert policy.announcement(config_home.where) == ""
+    counts = []
+    for _ in range(4):
+        counts.append(len(policy.apply(config_home.where)))
+        assert policy.apply(config_home.where) == []
+        now += DAY
+    assert counts == [2, 1, 1, 1]
+    assert session_id(1) not in left(config_home)
+    stored_settings.store("vault", "40G", config_home.where)
+    assert policy.apply(config_home.where) == []
+    assert len(left(config_home)) == 15
+
+
 def test_nothing_goes_by_itself(config_home: ConfigHome) -> None:
     """The defaults keep for ever, up to 20 GB."""
     one = kept(config_home, 1, 4000)
@@ -55,6 +108,7 @@ def test_nothing_goes_by_itself(config_home: ConfigHome) -> None:
     assert settings.vault_room(config_home.where) == 20 * 1024**3
 
 
+@pytest.mark.usefixtures("at_once")
 def test_the_oldest_go_first(config_home: ConfigHome) -> None:
     """As many as the limit asks for, each told; 0 is no limit."""
     one, two, three = (kept(config_home, number, 100 - number) for number in (1, 2, 3))
@@ -69,6 +123,7 @@ def test_the_oldest_go_first(config_home: ConfigHome) -> None:
     assert left(config_home) == {two, three}
 
 
+@pytest.mark.usefixtures("at_once")
 def test_never_an_ancestor_of_what_is_there(config_home: ConfigHome) -> None:
     """However many generations above it, whatever the limit; once nothing is there that came from it, it goes."""
     one = kept(config_home, 1, 100)
@@ -104,6 +159,7 @@ def test_by_age(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Non
     assert left(config_home) == {young}
 
 
+@pytest.mark.usefixtures("at_once")
 def test_a_child_in_our_trash_is_living(config_home: ConfigHome) -> None:
     """It can come back, and then it needs what it came from."""
     one = kept(config_home, 1, 100)

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -371,3 +372,27 @@ def test_killed_at_every_step_the_next_import_ends_it(config_home: ConfigHome, t
         files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
         files = [name for name in files if not name.startswith(".resume-hooks-")]  # the next write sweeps those
         assert files == sorted([f"{ONE}.jsonl", f"{ONE}/tool-results/one", f"{ONE}/tool-results/two"])
+
+
+def test_two_imports_at_once_make_one(config_home: ConfigHome, there: ConfigHome) -> None:
+    """Of a bundle whole, and of its conversations alone: the second finds what the first made."""
+    session = locate.session_file(write_session(config_home.project(), ONE, conversation(2, session_id=ONE)))
+    path = bundled(config_home, session)
+    for whole, made in ((True, 1), (False, 2)):
+        with ThreadPoolExecutor(4) as threads:
+            runs = [threads.submit(brought, path, there, whole=whole) for _ in range(4)]
+        assert sorted(came.existing for run in runs for came in run.result()) == [False, True, True, True]
+        assert len([*there.config.glob("projects/*/*.jsonl")]) == made
+
+
+def test_whole_again_where_the_id_is_taken(config_home: ConfigHome, there: ConfigHome) -> None:
+    """It came under another id once, and is that one each time after."""
+    session = locate.session_file(write_session(config_home.project(), ONE, conversation(2, session_id=ONE)))
+    path = bundled(config_home, session)
+    write_session(there.project("/elsewhere"), ONE, conversation(5, session_id=ONE))
+    (first,) = brought(path, there)
+    (again,) = brought(path, there)
+    assert (first.existing, again.existing, again.session_id) == (False, True, first.session_id)
+    assert first.session_id != ONE
+    (forced,) = brought(path, there, force=True)
+    assert (forced.existing, forced.session_id == first.session_id) == (False, False)

@@ -334,3 +334,18 @@ def test_a_patch_of_codex(repo: Repository, code: int, named: bool) -> None:
     hits = asked(repo, "src/sums.py:2").hits
     assert [(hit.agent, hit.session_id, hit.tool) for hit in hits] == [("codex", rollouts.THREAD, "Edit")] * named
     assert asked(repo, "src/sums.py:1").hits == []
+
+
+def test_a_model_learns_nothing_of_other_files(repo: Repository, cli: Cli, tmp_path: Path) -> None:
+    """What it may ask without a question tells of none outside projects with sessions, not how long it is."""
+    own = repo.session(1, repo.write("src/sums.py", ONE))
+    (tmp_path / "shadow").write_text("root:x\n" * 7)
+    (tmp_path / "binary").write_bytes(b"\0")
+    model, said = {"CLAUDECODE": "1"}, set()
+    for name in ("shadow", "binary", "missing"):
+        done = cli("search", "--file", f"{tmp_path}/{name}:9999", cwd=tmp_path, environ=model)
+        said.add(done.stderr.decode().replace(name, "x"))
+    assert len(said) == 1
+    assert "No session worked in a folder of" in said.pop()
+    assert own in cli("search", "--file", "src/sums.py:1", cwd=repo.root, environ=model).stdout.decode()
+    assert "has no line 9999" in cli("search", "--file", f"{tmp_path}/shadow:9999").stderr.decode()

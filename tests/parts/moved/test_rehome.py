@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,24 @@ def test_a_rehome_killed_at_every_step(config_home: ConfigHome) -> None:
         copies = [*config_home.project(new).glob("*.jsonl")]
         assert len(copies) == 2
         assert all((path.with_suffix("") / "tool-results" / "one").exists() for path in copies)
+
+
+def test_two_at_once_copy_each_session_once(config_home: ConfigHome) -> None:
+    """The second waits for the first, and then finds that all is there."""
+    old, new = str(config_home.root / "old"), str(config_home.root / "new")
+    Path(new).mkdir()
+    for number in (1, 2):
+        rows = [{**row, "cwd": old} for row in conversation(2, prefix=f"r{number}", session_id=session_id(number))]
+        write_session(config_home.project(old), session_id(number), rows)
+    sessions = rehome.own_sessions(old, config_home.where)
+    with ThreadPoolExecutor(4) as threads:
+        runs = [
+            threads.submit(rehome.rehome, sessions, new, config_home.where, lambda *_: None, dry_run=False)
+            for _ in range(4)
+        ]
+    assert sorted(len(run.result()[0]) for run in runs) == [0, 0, 0, 2]
+    assert len([*config_home.project(new).glob("*.jsonl")]) == 2
+    assert not (config_home.config / "resume-hooks" / "one-maker").exists()
 
 
 def note(home: ConfigHome, folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -11,6 +12,11 @@ from pathlib import Path
 import pexpect
 import pytest
 
+from resume_hooks.derive.child.write import write
+from resume_hooks.errors import WriteFailed
+from resume_hooks.parts.secrets import child, purge
+from resume_hooks.parts.secrets.cleaner import Cleaner
+from resume_hooks.sessions.locate import session_file
 from tests.builders import SESSION, ConfigHome, assistant, session_bytes, session_id, user
 from tests.cli.conftest import Cli, Document
 from tests.needs import REPO
@@ -199,3 +205,19 @@ def test_whatever_is_written_is_text(files: list[Path], document: Document, tmp_
     said = [json.loads(row)["message"]["content"] for row in session.read_text(encoding="utf-8").splitlines()]
     assert [row[0] + row[-1] for row in said[:-1]] == ["……"] * len(examples())
     assert text.read_text(encoding="utf-8").count("”") == len(examples())
+
+
+def test_a_full_disk_is_told(path: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What lies beside a session can't be scrubbed: a sentence, no bug of ours, and no child."""
+    outputs = path.with_suffix("") / "tool-results"
+    outputs.mkdir(parents=True)
+    (outputs / "x.txt").write_text(f"it is {ONE}")
+
+    def full(*_: object) -> str:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "scrub")
+
+    monkeypatch.setattr(purge, "private_folder", full)
+    with pytest.raises(WriteFailed, match="No space left"):
+        write(child.plan(session_file(str(path)), config_home.where, Cleaner()), config_home.where)
+    assert [*path.parent.glob("*.jsonl")] == [path]
+    assert [each.name for each in path.parent.iterdir() if each.is_dir()] == [SESSION]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.parts.team.connect import Connection, connected
+from resume_hooks.parts.team.connect import connected
 from resume_hooks.parts.team.joined import join
 from resume_hooks.parts.team.team_file import Team
 from resume_hooks.paths import Where
@@ -16,7 +16,7 @@ from tests.hook_scripts.conftest import plugin
 from tests.hook_scripts.test_install import quick
 from tests.hooks.conftest import any_python, run_hook
 from tests.needs import need
-from tests.parts.team.server import Server, programs
+from tests.parts.team.server import Connection, Server, programs
 
 __all__ = ["any_python", "plugin", "quick", "run_hook"]
 
@@ -39,7 +39,7 @@ def database(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     server.services(name, tmp_path / "services.conf")
     monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services.conf"))
     with connected("admin") as db:
-        db.execute("select team.enter(gen_random_uuid(), 'office')")
+        db.connection.execute("select team.enter(gen_random_uuid(), 'office')")
     yield name
     server.drop(name)
 

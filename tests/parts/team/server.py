@@ -11,10 +11,14 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
 from resume_hooks.parts.team.connect import schema
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+"""A connection of a test's own, by which it sees everything as it is."""
 
 PEOPLE = ("admin", "alice", "bob", "mallory")
 """Roles that can log in; ``mallory`` is a member of the team, too, and hostile."""
@@ -98,7 +102,7 @@ class Server:
         self.stop()
         shutil.rmtree(self.folder)
 
-    def superuser(self, database: str) -> psycopg.Connection[tuple[object, ...]]:
+    def superuser(self, database: str) -> Connection:
         """A connection that may do everything, in autocommit."""
         return psycopg.connect(host=str(self.folder), port=self.port, user="postgres", dbname=database, autocommit=True)
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import zlib
+from typing import LiteralString
 
 import pytest
 
-from resume_hooks.parts.team import finding
-from resume_hooks.parts.team.connect import Connection, connected
+from resume_hooks.parts.team import finding, sharing
+from resume_hooks.parts.team.connect import connected
 from resume_hooks.parts.team.finding import asked_of, find
+from resume_hooks.parts.team.sessions import listed, named
 from resume_hooks.redaction.json_lines import redact_bytes, redact_line
 from resume_hooks.search.query import parse
-from tests.builders import assistant, conversation, session_bytes, session_id, user
+from tests.builders import SESSION, assistant, conversation, session_bytes, session_id, user
 from tests.parts.team.conftest import Machine
-from tests.parts.team.server import Server
+from tests.parts.team.server import Connection, Server
 from tests.parts.team.test_push import sent, written
 from tests.redaction.planted import FORMS, PLACED, Planted, assigned_forms, planted
 
@@ -49,7 +51,7 @@ def test_it_uses_its_index(alice: Machine, root: Connection) -> None:
     with connected("alice") as db:
         for words_asked in (["w8999"], ["w400", "w8001"], ["nowhere"]):
             find(words_asked, db, most=1)
-        db.execute("select pg_stat_force_next_flush()")
+        db.connection.execute("select pg_stat_force_next_flush()")
     by_index, by_row = (after - was for after, was in zip(scans(), before, strict=True))
     assert by_index > 0
     assert by_row < MANY
@@ -121,3 +123,70 @@ def left(each: Planted) -> bool:
 def forms(secret: str) -> set[bytes]:
     """A secret as it was, as words have it, and as JSON has it."""
     return {secret.encode(), secret.lower().encode(), json.dumps(secret)[1:-1].encode()}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "update team.chunk set sha = sha256('x') where part = %(part)s",
+        "update team.chunk set raw = 66000000 where part = %(part)s",
+        "update team.chunk set data = 'x' where part = %(part)s",
+        "update team.chunk set first = 1, records = 1 where part = %(part)s",
+        "update team.passage set at = '20000-01-01' where part = %(part)s",
+        "update team.passage set at = '0044-03-15 BC' where part = %(part)s",
+        "update team.passage set at = '-infinity' where part = %(part)s",
+        "update team.passage set at = 'infinity' where part = %(part)s",
+        "update team.part set name = '../../x' where id = %(part)s",
+        "update team.session set session_id = '../../x' where owner <> 2",
+        "update team.session set title = E'a\\x1b[2Jb' where owner <> 2",
+    ],
+)
+def test_no_row_of_a_members_breaks_a_search(
+    alice: Machine, mallory: Machine, root: Connection, damage: LiteralString
+) -> None:
+    """Whatever stands in what she shared, others find their own: the bad row is left out (TH1)."""
+    sent(alice, written(alice))
+    sent(mallory, written(mallory, session=session_id(5)))
+    with connected("mallory") as db:
+        db.run("select team.share(%s, 't', '', null)", (session_id(5),))
+    part = root.execute("select p.id from team.part p join team.session s on s.id = p.session where owner <> 2")
+    root.execute(damage, {"part": part.fetchone()[0]})  # type: ignore[index]
+    with connected("alice") as db:
+        hits = find(["prompt"], db, most=10).hits
+        phrase = find(['"prompt 2"'], db, most=10).hits
+    assert {hit.session_id for hit in hits if hit.mine} == {SESSION}
+    assert [hit.session_id for hit in phrase if hit.mine] == [SESSION]
+    assert not any("\x1b" in hit.title for hit in hits)
+
+
+def test_a_page_of_damaged_turns_hides_nothing(alice: Machine, mallory: Machine, root: Connection) -> None:
+    """More of them than are looked at first, all newer than one's own."""
+    sent(alice, written(alice))
+    turns = [user(f"prompt {number}", uuid=f"u{number}", ts=100_000 + number) for number in range(120)]
+    sent(mallory, written(mallory, turns, session_id(5)))
+    with connected("mallory") as db:
+        db.run("select team.share(%s, 't', '', null)", (session_id(5),))
+    root.execute("update team.chunk set sha = sha256('x') where part <> (select min(id) from team.part)")
+    with connected("alice") as db:
+        assert {hit.session_id for hit in find(["prompt"], db, most=10).hits} == {SESSION}
+        assert db.refused >= 120
+        assert db.notes
+
+
+def test_nobody_stands_before_ones_own_sessions(alice: Machine, mallory: Machine, root: Connection) -> None:
+    """Fifty thousand of others, said to end later: one's own are listed, named, shared and forgotten (TH2)."""
+    sent(alice, written(alice))
+    root.execute(
+        "insert into team.session(session_id, machine, generation, owner, scope, title, ended)"
+        " select gen_random_uuid()::text, (select max(id) from team.machine), g,"
+        " (select id from team.member where login = 'mallory'), (select id from team.scope where kind = 't'),"
+        " 'Fix the parser', '9' from generate_series(1, 50000) g"
+    )
+    root.execute("analyze team.session")
+    with connected("alice") as db:
+        assert [each.session_id for each in listed(db, mine=True)] == [SESSION]
+        assert SESSION in {each.session_id for each in listed(db)}
+        for words in (SESSION, SESSION[:8], f"alice:{SESSION}", "alice@laptop:parser"):
+            assert named(words, db).session_id == SESSION
+        assert named("parser", db, mine=True).session_id == SESSION
+        assert sharing.forget(SESSION, db, alice.where) == 1

@@ -48,7 +48,7 @@ class Machines(RuleBasedStateMachine):
         """Everything anew."""
         self.folder = Path(tempfile.mkdtemp(dir=self.root))
         with self.server.superuser(self.database) as root:
-            root.execute("truncate team.session, team.forgotten, team.audit cascade")
+            root.execute("truncate team.machine, team.forgotten, team.audit cascade")
         self.machines = {each: Machine(self.folder / each, "alice") for each in NAMES}
         self.paths = {each: written(machine, [self._said()]) for each, machine in self.machines.items()}
         self.pushed: dict[str, bytes] = {}

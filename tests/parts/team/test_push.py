@@ -13,11 +13,11 @@ import orjson
 import pytest
 
 from resume_hooks.parts.team import cursor, sharing
-from resume_hooks.parts.team.connect import Connection, TeamFailed, connected
+from resume_hooks.parts.team.connect import TeamFailed, connected
 from resume_hooks.parts.team.cursor import keep_cursor
 from resume_hooks.parts.team.fetching import drop_gone, pull, pulled
 from resume_hooks.parts.team.pushing import Pushed, is_behind, push
-from resume_hooks.parts.team.sessions import listed, named
+from resume_hooks.parts.team.sessions import named
 from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.redaction.load_rules import rules
@@ -35,7 +35,7 @@ from tests.builders import (
     write_session,
 )
 from tests.parts.team.conftest import Machine
-from tests.parts.team.server import Server
+from tests.parts.team.server import Connection, Server
 from tests.redaction.planted import some
 
 CHILD = session_id(2)
@@ -154,7 +154,7 @@ def test_two_machines_one_session(alice: Machine, desk: Machine, root: Connectio
     sent(alice, here)
     assert live(root) == {"laptop": clean(here), "desk": clean(there)}
     with connected("alice") as db:
-        assert named(SESSION[:8], listed(db)).machine == "desk"
+        assert named(SESSION[:8], db).machine == "desk"
 
 
 def test_secrets_and_images_stay_here(alice: Machine, root: Connection, server: Server, database: str) -> None:
@@ -211,7 +211,7 @@ def test_forgotten_is_forgotten(alice: Machine, desk: Machine, root: Connection)
     sent(alice, path)
     sent(desk, written(desk))
     with connected("alice") as db:
-        copy = pull(named("Fix the parser", listed(db)), db, desk.where)
+        copy = pull(named("Fix the parser", db), db, desk.where)
         assert Path(copy).read_bytes() == clean(path)
         assert sharing.forget(SESSION, db, alice.where) == 2
         assert drop_gone(db, desk.where) == [SESSION]
@@ -237,6 +237,28 @@ def test_deleted_while_the_server_was_away(alice: Machine, root: Connection) -> 
         assert sharing.forget_queued(db, alice.where) == [SESSION]
         assert sharing.forget_queued(db, alice.where) == []
     assert root.execute("select session_id from team.forgotten").fetchall() == [(SESSION,)]
+
+
+def test_what_was_scrubbed_goes_from_all_of_ones_machines(alice: Machine, desk: Machine, root: Connection) -> None:
+    """Another machine that went on in it pushes nothing of it again before it was scrubbed there, too (TH7)."""
+    here, there = written(alice), written(desk, [*TURNS, user("on the desk", uuid="desk", ts=900)])
+    sent(alice, here)
+    sent(desk, there)
+    elsewhere = session_id(7)
+    other = written(desk, conversation(2), elsewhere)
+    keep_cursor(elsewhere, cursor.Cursor(0, root.execute("select min(id) from team.session").fetchone()[0]), desk.where)  # type: ignore[index]
+    sent(desk, other)
+    assert sharing.note_scrubbed(SESSION, alice.where)
+    here.write_bytes(here.read_bytes().replace(b"prompt 2", b"[removed]"))
+    assert sent(alice, here).result in {"sent", "replaced"}
+    assert live(root) == {"laptop": clean(here)}
+    assert sent(desk, there).result == "scrubbed"
+    assert sent(desk, other).result == "scrubbed", "a copy under another id has it, too"
+    there.write_bytes(there.read_bytes().replace(b"prompt 2", b"[removed]"))
+    assert sharing.note_scrubbed(SESSION, desk.where)
+    assert sent(desk, there).result in {"sent", "replaced"}
+    assert sent(alice, here).result == "unchanged", "the first one's stays"
+    assert live(root) == {"laptop": clean(here), "desk": clean(there)}
 
 
 def test_what_expired_here_expires_there(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import ssl
 import zlib
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,8 +12,9 @@ import psycopg
 import pytest
 
 from resume_hooks.errors import ImportFailed, UsageError
-from resume_hooks.parts.team import sharing
-from resume_hooks.parts.team.connect import Connection, TeamFailed, connected, refusals
+from resume_hooks.parts.team import connect, sharing
+from resume_hooks.parts.team.connect import TeamFailed, connected, refusals
+from resume_hooks.parts.team.cursor import Cursor, keep_cursor
 from resume_hooks.parts.team.fetching import pull
 from resume_hooks.parts.team.finding import Narrowing, find
 from resume_hooks.parts.team.joined import join
@@ -20,9 +22,9 @@ from resume_hooks.parts.team.pushing import is_behind
 from resume_hooks.parts.team.sessions import listed, named
 from resume_hooks.parts.team.team_file import found
 from resume_hooks.sessions.locate import session_file
-from tests.builders import ConfigHome, session_id
+from tests.builders import ConfigHome, session_bytes, session_id, user
 from tests.parts.team.conftest import Machine
-from tests.parts.team.server import STRANGER, Server
+from tests.parts.team.server import STRANGER, Connection, Server
 from tests.parts.team.test_push import sent, written
 
 SEEN = ("session", "part", "chunk", "grant_", "forgotten", "project", "project_member")
@@ -63,7 +65,7 @@ def secret(alice: Machine) -> Path:
     path = written(alice)
     sent(alice, path)
     with connected("alice") as db:
-        assert db.execute("select team.project_add('h/o/r')").fetchone() == ("",)
+        assert db.connection.execute("select team.project_add('h/o/r')").fetchone() == ("",)
     return path
 
 
@@ -72,7 +74,7 @@ def test_a_member_is_refused(secret: Path, mallory: Machine, root: Connection) -
     before = root.execute("select count(*), min(scope) from team.session").fetchone()
     for attack in CLOSED:
         with pytest.raises(TeamFailed), connected("mallory") as db:
-            db.execute(attack.encode())
+            db.connection.execute(attack.encode())
         assert root.execute("select count(*), min(scope) from team.session").fetchone() == before, attack
 
 
@@ -84,12 +86,14 @@ def test_a_member_sees_nothing_of_others(secret: Path, mallory: Machine, root: C
         sharing.forget("11111111-1111-4111-8111-999999999999", db, mallory.where)
     with connected("mallory") as db:
         for table in SEEN:
-            assert db.execute(f"select * from team.{table}".encode()).fetchall() == [], table
-        assert {login for (login,) in db.execute("select distinct login::text from team.audit")} == {"mallory"}
+            assert db.connection.execute(f"select * from team.{table}".encode()).fetchall() == [], table
+        assert {login for (login,) in db.connection.execute("select distinct login::text from team.audit")} == {
+            "mallory"
+        }
         assert listed(db) == []
         assert find(["prompt"], db, most=10).hits == []
         assert sharing.forget(named_id(root), db, mallory.where) == 0
-        assert db.execute("select team.gone(array[%s])", row).fetchone() == row
+        assert db.connection.execute("select team.gone(array[%s])", row).fetchone() == row
     attempts = (
         "select team.share((select '11111111-1111-4111-8111-111111111111'), 't', '', null)",
         "select team.append(%(row)s, '', 9, '', 1, 1, sha256(''), '', '', '{}', '{}', '{}', '{}')",
@@ -97,11 +101,11 @@ def test_a_member_sees_nothing_of_others(secret: Path, mallory: Machine, root: C
     )
     for attempt in attempts:
         with pytest.raises(TeamFailed), connected("mallory") as db:
-            db.execute(attempt.encode(), {"row": row[0]})
+            db.connection.execute(attempt.encode(), {"row": row[0]})
     with connected("mallory") as db:  # another's row as her own base brings nothing along
         told = (mallory.team.machine, row[0])
-        made = db.execute("select team.begin_session('y', %s, '{}', null, false, %s)", told).fetchone()
-        assert db.execute("select * from team.part where session = %s", made).fetchall() == []
+        made = db.connection.execute("select team.begin_session('y', %s, '{}', null, false, %s)", told).fetchone()
+        assert db.connection.execute("select * from team.part where session = %s", made).fetchall() == []
     assert root.execute("select count(*) from team.session where owner = 2 and live").fetchone() == (1,)
 
 
@@ -114,10 +118,10 @@ def test_retention(secret: Path, alice: Machine, mallory: Machine, root: Connect
     root.execute(f"create table {old}; alter table team.passage_201901 owner to rh_owner".encode())
     root.execute(f"drop table team.passage_{datetime.now(UTC):%Y%m}".encode())
     with pytest.raises(TeamFailed), connected("mallory") as db:
-        db.execute("select team.retain(30)")
+        db.connection.execute("select team.retain(30)")
     with connected("admin") as db:
-        assert db.execute("select team.retain(36500)").fetchone() == (0,)
-        assert db.execute("select team.retain(30)").fetchone() == (1,)
+        assert db.connection.execute("select team.retain(36500)").fetchone() == (0,)
+        assert db.connection.execute("select team.retain(30)").fetchone() == (1,)
     assert root.execute("select session_id from team.session").fetchall() == [(session_id(3),)]
     left = "select count(distinct session), (select count(distinct part) from team.passage) from team.part"
     assert root.execute(left.encode()).fetchone() == (1, 1)
@@ -151,7 +155,7 @@ def test_shared_and_withdrawn(secret: Path, alice: Machine, mallory: Machine, ro
 
     def shared(*whom: object) -> None:
         with connected("alice") as db:
-            session = named("Fix the parser", listed(db))
+            session = named("Fix the parser", db)
             if whom:
                 sharing.share(session, str(whom[0]), None, db)
             else:
@@ -175,12 +179,12 @@ def test_shared_and_withdrawn(secret: Path, alice: Machine, mallory: Machine, ro
     shared("project")
     assert sees() == (0, 0)
     with connected("mallory") as db:
-        assert db.execute("select team.project_add('h/o/r')").fetchone() == ("alice",)
+        assert db.connection.execute("select team.project_add('h/o/r')").fetchone() == ("alice",)
     with connected("alice") as db:
-        db.execute("select team.project_admit('h/o/r', 'mallory', true)")
+        db.connection.execute("select team.project_admit('h/o/r', 'mallory', true)")
     assert sees() == (1, 4)
     with connected("alice") as db:
-        db.execute("select team.project_admit('h/o/r', 'mallory', false)")
+        db.connection.execute("select team.project_admit('h/o/r', 'mallory', false)")
     assert sees() == (0, 0)
     acts = [act for (act,) in root.execute("select act from team.audit where login = 'alice' order by id")]
     assert acts == ["enter", "share", "share", "share", "share", "admit", "admit"]
@@ -193,7 +197,7 @@ def test_a_stranger_and_a_member_who_left(secret: Path, mallory: Machine, root: 
     home = ConfigHome(tmp_path, tmp_path, {"CLAUDE_CONFIG_DIR": str(tmp_path / "s")})
     for attempt in ("select 1 from team.session", "select team.me()", "select team.enter(gen_random_uuid(), 'x')"):
         with pytest.raises(TeamFailed, match="holds no team, or your role"), connected(STRANGER) as db:
-            db.execute(attempt.encode())
+            db.connection.execute(attempt.encode())
     with pytest.raises(TeamFailed, match="holds no team, or your role"):
         join(STRANGER, home.where)
     assert found(home.where) is None
@@ -226,6 +230,59 @@ def test_over_a_network_the_name_counts(
         reach("team.test")
     assert "sslrootcert=" in refused.value.remedy
     reach("localhost", sslmode="disable")
+
+
+def test_the_systems_authorities_are_found(
+    server: Server, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver's own OpenSSL knows none: it is told where this system keeps them, unless somebody said so (TH5)."""
+    services = tmp_path / "network.conf"
+    monkeypatch.setenv("PGSERVICEFILE", str(services))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    server.services(database, services, host="team.test", hostaddr="127.0.0.1", sslrootcert="")
+    known = ssl.get_default_verify_paths()._replace(cafile=str(server.folder / "root.crt"), capath="")
+    monkeypatch.setattr(ssl, "get_default_verify_paths", lambda: known)
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere")
+    with pytest.raises(TeamFailed, match="certificate verify failed"), connected("alice"):
+        pass
+    monkeypatch.delenv("SSL_CERT_FILE")
+    with connected("alice"):
+        pass
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+
+
+@pytest.mark.parametrize(
+    ("host", "local"),
+    [("localhost", True), ("/run/x", True), ("127.0.0.2", True), ("::1", True), ("localhost.evil.example", False),
+     ("127.evil.example", False), ("::1.evil.example", False), ("10.0.0.1", False), ("localhost,evil.example", False)],
+)  # fmt: skip
+def test_what_counts_as_this_machine(host: str, local: bool) -> None:
+    """Its loopback and its sockets; no name that begins like one."""
+    assert connect._is_local(host) is local
+
+
+def test_what_retention_removed_stays_away(secret: Path, alice: Machine, root: Connection) -> None:
+    """A push of everything brings nothing back that is older, nor do Agent SDK programs keep any."""
+    root.execute("insert into team.sdk_part(owner, project_key, session_id, subpath, mtime) values(2, 'p', 's', '', 1)")
+    with connected("admin") as db:
+        db.run("select team.retain(30)")
+    assert root.execute("select count(*) from team.session").fetchone() == (0,), "it ended in 2026's first days"
+    assert root.execute("select count(*) from team.sdk_part").fetchone() == (0,)
+    keep_cursor(secret.stem, Cursor(), alice.where)
+    assert sent(alice, secret).result == "expired"
+    assert root.execute("select count(*) from team.session").fetchone() == (0,)
+    new = session_bytes([user("new", uuid="new", ts="2099-01-01T00:00:00.000Z")])
+    secret.write_bytes(secret.read_bytes() + new)
+    assert sent(alice, secret).result == "sent"
+
+
+def test_months_are_made_as_they_come(secret: Path, alice: Machine, root: Connection) -> None:
+    """By whoever begins a session when the next one is missing; not by retention alone."""
+    root.execute("select team.make_months()")
+    month = root.execute("select 'passage_' || to_char(now() + interval '1 month', 'YYYYMM')").fetchone()
+    root.execute(f"drop table team.{month[0]}".encode())  # type: ignore[index]
+    sent(alice, written(alice, session=session_id(8)))
+    assert root.execute("select to_regclass('team.' || %s) is not null", month).fetchone() == (True,)
 
 
 @pytest.mark.parametrize(

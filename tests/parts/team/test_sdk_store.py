@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from claude_agent_sdk.testing import run_session_store_conformance
 
-from resume_hooks.parts.team.connect import Connection
 from resume_hooks.team import PostgresSessionStore
 from tests.parts.team.conftest import Machine
+from tests.parts.team.server import Connection
 
 KEY: Any = {"project_key": "-src-app", "session_id": "s"}
 ODD = [

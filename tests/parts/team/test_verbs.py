@@ -18,20 +18,20 @@ from resume_hooks.cli.schema import form
 from resume_hooks.errors import AmbiguousLocator
 from resume_hooks.maintenance.doctor import Finding, diagnose
 from resume_hooks.parts.team import answers, background, connect, pushing, team_file
-from resume_hooks.parts.team.connect import Connection
 from resume_hooks.parts.team.joined import project_of
 from resume_hooks.parts.team.pushing import Pushed
-from resume_hooks.parts.team.sessions import TeamSession, named
+from resume_hooks.parts.team.sessions import TeamSession, chosen
 from resume_hooks.parts.team.team_file import PUSHES, folder, found
 from resume_hooks.parts.team.verbs.team_answer import pushed_text
 from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.system.processes import started
 from tests.builders import SESSION, ConfigHome, assistant, conversation, custom_title, session_id, user, write_session
 from tests.cli.fork_server import ForkServer
 from tests.needs import REPO
-from tests.parts.team.server import Server
+from tests.parts.team.server import Connection, Server
 
 CHILD = session_id(2)
 Team = Callable[..., dict[str, Any]]
@@ -108,6 +108,17 @@ def told(person: Person, git: Any) -> Path:
     ]
     title = custom_title("Kumquats", CHILD)
     return Path(write_session(person.home.project(str(person.here)), CHILD, [head, title, *talk]))
+
+
+def test_a_model_that_hides_is_one(people: dict[str, Person]) -> None:
+    """A shell below a client counts as the model's, though nothing in its environment says whose it is."""
+    laptop = people["laptop"]
+    laptop.team("join", "alice")
+    assert laptop.team("search", "kumquat")["hits"] == []
+    listed = laptop.home.config / "sessions" / f"{os.getpid()}.json"  # every command here runs below the tests
+    listed.parent.mkdir()
+    listed.write_text(json.dumps({"pid": os.getpid(), "procStart": started(os.getpid())}))
+    assert "may not ask the team" in laptop.team("search", "kumquat", code=2)["message"]
 
 
 def failing_for(session: str) -> Callable[..., object]:
@@ -331,7 +342,7 @@ def test_upgrade(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with monkeypatch.context() as patch:
         patch.setattr(connect, "VERSION", 1)
         with connect.connected("admin", any_form=True) as old:
-            old.execute(connect.schema().encode())
+            old.run(connect.schema())
     bob = Person(tmp_path / "other", "bob", fork_server)
     refused = bob.team("join", "bob", code=1)
     assert (refused["message"].split(",")[0], refused["remedy"][-9:]) == (
@@ -341,24 +352,24 @@ def test_upgrade(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     sql = bob.team("init", "bob", "--upgrade", "--sql")["sql"]
     assert ("create function expire" in sql, "create schema" in sql) == (True, False)
     admin = Person(tmp_path / "office", "admin", fork_server)
-    assert admin.run("team", "init", "admin", "--upgrade") == "The database has form 4 now.\n"
+    assert admin.run("team", "init", "admin", "--upgrade") == "The database has form 5 now.\n"
     assert bob.team("join", "bob")["written"]
 
 
 def listed(machine: str, own: str = SESSION) -> TeamSession:
     """A session of Bob's on one of his machines."""
-    about = ("Fix the parser", "/src", "", "", "", "", "", "private", 1, 1, True, (), "")
+    about = ("Fix the parser", "/src", "", "", "", "", "", "private", 1, 1, True, False, (), "")
     return TeamSession(len(machine), own, "bob", machine, *about)
 
 
 def test_a_session_on_two_machines() -> None:
     """It is the one that went on last, or the one of the machine that is named."""
     both = [listed("desk"), listed("laptop")]
-    assert named(SESSION[:8], both).machine == "desk"
-    assert named(f"bob@laptop:{SESSION[:8]}", both).machine == "laptop"
-    assert named("bob@desk:parser", both).machine == "desk"
+    assert chosen(SESSION[:8], both).machine == "desk"
+    assert chosen(f"bob@laptop:{SESSION[:8]}", both).machine == "laptop"
+    assert chosen("bob@desk:parser", both).machine == "desk"
     with pytest.raises(AmbiguousLocator):
-        named("bob:parser", [*both, listed("desk", session_id(2))])
+        chosen("bob:parser", [*both, listed("desk", session_id(2))])
 
 
 def test_secrets_of_many_kinds_fit_a_terminal() -> None:

@@ -50,6 +50,22 @@ def test_the_index_of_before_is_replaced(config_home: ConfigHome) -> None:
     assert b"zymurgy" not in b"".join(path.read_bytes() for path in index_of(config_home).parent.glob("index.db*"))
 
 
+def test_a_folder_in_the_place_of_the_index(config_home: ConfigHome) -> None:
+    """An empty one gives way; one that holds something is somebody's, and is told each time."""
+    written(config_home, said("alpha"))
+    held(config_home)
+    path = index_of(config_home)
+    path.unlink()
+    path.mkdir()
+    holding = held(config_home)
+    assert (holding.words(), holding.notes, path.is_file()) == ({"alpha"}, [], True)
+    path.unlink()
+    (path / "sub").mkdir(parents=True)
+    (note,) = held(config_home).notes
+    assert "Directory not empty" in note
+    assert (path / "sub").is_dir()
+
+
 @pytest.mark.parametrize(
     "damage", one_in(3, ["garbage", "zero", "half", "lock", "odd", "text", "empty tables", "no version"])
 )

@@ -6,10 +6,10 @@ the hook that nobody waits for keeps them. Standard library, Python 3.9.
 
 from __future__ import annotations
 
-import contextlib
 import os
 
 from resume_hooks.paths import Where, is_private, is_session_id
+from resume_hooks.storage import removal
 from resume_hooks.storage.state_file import leave
 
 PREFIX = "keep-"
@@ -35,9 +35,7 @@ def pending_ids(where: Where) -> list[str]:
 def remove(session_id: str, where: Where) -> None:
     """A session is kept now, or there is nothing left to keep."""
     path = _place(session_id, where)
-    with contextlib.suppress(OSError):
-        if is_private(os.path.dirname(path), where):
-            os.unlink(path)
+    removal.discard(path, where.state)
 
 
 def _place(session_id: str, where: Where) -> str:

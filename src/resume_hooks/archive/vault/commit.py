@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import time
 from collections.abc import Iterator
 
@@ -18,9 +17,8 @@ from resume_hooks.sessions.archived.layout import MANIFEST, TRASH, beside, folde
 from resume_hooks.sessions.archived.manifest import ArchivedSession, read, to_bytes, unreadable, why_unreadable
 from resume_hooks.sessions.archived.unpack import ENDING
 from resume_hooks.sessions.expiry import AHEAD
-from resume_hooks.storage import locks, state_file
+from resume_hooks.storage import locks, removal, state_file
 from resume_hooks.storage.locks import locked_folder
-from resume_hooks.storage.move import remove
 from resume_hooks.storage.state_file import sync_folder
 
 PATIENCE = 10.0
@@ -44,11 +42,11 @@ def only_one(session_id: str, where: Where, patience: float = PATIENCE) -> Itera
         raise WriteFailed(why, "Update this resume-hooks, or move that folder away.")
     folder = folder_of(session_id, where)
     with locked_folder(folder, where, _BUSY, _FAILED, patience):
-        sweep(folder, session_id)
+        sweep(folder, session_id, where)
         try:
             yield
         finally:
-            sweep(folder, session_id)
+            sweep(folder, session_id, where)
 
 
 @contextlib.contextmanager
@@ -84,7 +82,7 @@ def changing(archived: ArchivedSession, where: Where, done: str) -> Iterator[Arc
                 "What was there before still is. Check free space; see what is wrong: resume-hooks archive --verify",
             ) from error
         finally:
-            sweep(archived.folder, archived.session_id)
+            sweep(archived.folder, archived.session_id, where)
 
 
 def cause(error: OSError, told: str = "") -> str:
@@ -120,20 +118,20 @@ def forget(archived: ArchivedSession, where: Where) -> None:
     with only_one(archived.session_id, where):
         try:
             if os.path.lexists(manifest := os.path.join(archived.folder, MANIFEST)):
-                os.unlink(manifest)
+                removal.remove_file(manifest, where.state)
                 sync_folder(archived.folder)
             for name in os.listdir(archived.folder):
                 if name != locks.NAME:  # it goes with the folder, when it is let go
-                    remove(os.path.join(archived.folder, name))
+                    removal.remove(os.path.join(archived.folder, name), where.state)
         except OSError as error:
             raise WriteFailed(
                 f"{error.filename or archived.folder} could not be removed: {error.strerror or error}",
                 "Check its permissions, then run it again.",
             ) from error
-        shutil.rmtree(os.path.join(unpacked(where), archived.session_id), ignore_errors=True)
+        removal.discard(os.path.join(unpacked(where), archived.session_id), where.state)
 
 
-def sweep(folder: str, session_id: str) -> None:
+def sweep(folder: str, session_id: str, where: Where) -> None:
     """Remove the packs in a folder that its manifest does not name, and the files of a delete once they are packed.
 
     Under its lock. Nothing goes where there is a manifest that can't be read.
@@ -147,7 +145,7 @@ def sweep(folder: str, session_id: str) -> None:
         left |= {beside(part.place).split("/")[0] for part in archived.parts if part.where}
     for name in left:
         with contextlib.suppress(OSError):  # what can't be removed is tried again the next time
-            remove(os.path.join(folder, name))
+            removal.remove(os.path.join(folder, name), where.state)
 
 
 def sweep_leftovers(where: Where) -> None:

@@ -20,7 +20,7 @@ from resume_hooks.archive.vault.archive_session import ClientFiles, described
 from resume_hooks.archive.vault.trash import GONE, StrayFolder, settled
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, SessionOpen, UsageError, WriteFailed
 from resume_hooks.paths import Where, all_folders, is_session_file, private_folder
-from resume_hooks.sessions.archived.layout import BY_ID, real
+from resume_hooks.sessions.archived.layout import BY_ID, real, root_of
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, read, stored_file
 from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.archived.unpack import stored
@@ -28,6 +28,7 @@ from resume_hooks.sessions.held_links import release
 from resume_hooks.sessions.lineage import Descendant, Family
 from resume_hooks.sessions.open_sessions import why_open
 from resume_hooks.sessions.session_files import SessionFile, is_known
+from resume_hooks.storage import removal
 from resume_hooks.storage.move import is_same, second_name
 from resume_hooks.storage.state_file import sync_folder
 
@@ -145,14 +146,14 @@ class _Move:
             if not is_copied and not os.path.samestat(there, os.lstat(kept)):
                 raise OSError(errno.EBUSY, "Changed while it was copied", place)
             self._gone.append(part)
-            os.unlink(place)
+            removal.remove_file(place, root_of(part.place, self._where), follow_root=True)
             folders.add(os.path.dirname(place))
         for folder in folders:
             sync_folder(folder)
         for place in dict.fromkeys(_own_folder(part, self._entry) for part in self._gone):
             for empty, _, _ in os.walk(real(place, self._where), topdown=False) if place else ():
                 with contextlib.suppress(OSError):  # something is left in it
-                    os.rmdir(empty)
+                    removal.remove_empty(empty, root_of(place, self._where), follow_root=True)
 
     def _put_back(self) -> None:
         """Undo what was unlinked. What can't be put back stays in the trash, which says so."""

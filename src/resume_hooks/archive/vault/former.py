@@ -13,10 +13,11 @@ from typing import NamedTuple
 from resume_hooks.archive.vault import commit
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, private_folder
-from resume_hooks.sessions.archived.layout import BY_ID, is_place, real
+from resume_hooks.sessions.archived.layout import BY_ID, is_place, real, root_of
 from resume_hooks.sessions.archived.manifest import About, ArchivedFile, ArchivedSession, row_of, stored_file
 from resume_hooks.sessions.transcript_files import PREFIX
-from resume_hooks.storage.move import inside, is_same, is_stub, remove, second_name
+from resume_hooks.storage import removal
+from resume_hooks.storage.move import inside, is_same, is_stub, second_name
 from resume_hooks.storage.typed_rows import read_as
 from resume_hooks.transcripts.provenance import read_parent
 
@@ -111,10 +112,10 @@ def _finish_moving(entry: FormerEntry, folder: str, where: Where) -> None:
                 for below in inside(hidden):
                     path, kept = (os.path.join(top, below).rstrip(os.sep) for top in (hidden, f"{folder}/{part.name}"))
                     if os.path.lexists(kept) and is_stub(kept):
-                        os.unlink(kept)
+                        removal.remove_file(kept, where.state)
                     if not os.path.lexists(kept):
                         private_folder(os.path.dirname(kept), where)
                         second_name(path, kept)
                     same.append(is_same(path, kept))
                 if all(same):  # else its client wrote on while it was copied
-                    remove(hidden)
+                    removal.remove(hidden, root_of(part.place, where), follow_root=True)

@@ -17,6 +17,7 @@ from resume_hooks.errors import VaultOff
 from resume_hooks.paths import Where
 from resume_hooks.seam import answers
 from resume_hooks.sessions.archived.layout import vault
+from resume_hooks.storage import removal
 from resume_hooks.storage.state_file import leave
 from resume_hooks.system.claude_settings import kept_days, managed_days
 from resume_hooks.system.invocation import typed
@@ -104,7 +105,7 @@ def asks(where: Where) -> bool:
 def put_off(where: Where) -> None:
     """Note that nobody saw the question: the next start asks it. OSError where the state folder can't be written."""
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(os.path.join(where.state, ASKED))
+        removal.remove_file(os.path.join(where.state, ASKED), where.state)
 
 
 def settle(where: Where) -> None:

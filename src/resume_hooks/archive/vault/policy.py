@@ -2,8 +2,10 @@
 
 The oldest go first, and never an ancestor of a session that the client or our trash still has, nor what is from another
 config home, of which nobody knows here what came from it; unless an employer's retention says so. For its age nothing
-goes that was not due the day before: since when sessions are due, and what went, is noted beside them, and nothing but
-ids, sizes and reasons, so that no title outlives its session.
+goes that was not due the day before. For the room that it takes nothing goes before somebody was told, a day ago, and
+then a tenth of all a day, or one session that is larger; and the limit is what is stored, never what a variable says.
+Since when sessions are due, and what went, is noted beside them, and nothing but ids, sizes and reasons, so that no
+title outlives its session.
 """
 
 from __future__ import annotations
@@ -28,9 +30,10 @@ from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.session_files import all_sessions
-from resume_hooks.storage import state_file
+from resume_hooks.storage import removal, state_file
 from resume_hooks.storage.typed_rows import read_as
 from resume_hooks.system.claude_settings import managed_days
+from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted
 
 FILE = "policy.json"
@@ -40,6 +43,15 @@ VERSION = 1
 
 APART = 20 * 60 * 60
 """Seconds between two runs that find a session too old, so that one wrong clock does not empty the vault."""
+
+SHARE = 10
+"""Into how many parts the vault is divided, of which one goes at a time where it is too large."""
+
+TOLD_FOR = 30 * DAY
+"""Seconds for which it counts that somebody was told: a vault that stays full lets something go every few days."""
+
+ANNOUNCED = os.path.join("pending", "vault-shrinks")
+"""An empty file of the state folder: something is to go, and nobody was told yet."""
 
 MOST = 100
 """Sessions that went which are remembered, the last ones."""
@@ -83,7 +95,7 @@ def due(where: Where, keeping: Collection[str] = ()) -> list[tuple[ArchivedSessi
         ends = ((each, clock.milliseconds(each.ended)) for each in archived)
         before = (time.time() - managed * DAY) * 1000
         return [(each, why, True) for each, ended in ends if ended is not None and ended <= before]
-    most, taken = settings.vault_room(where) or 0, sum(each.stored for each in archived)
+    most, taken = _room(where), sum(each.stored for each in archived)
     if not 0 < most < taken:
         return []
     found, staying = [], {*keeping, *_ancestors_of_living(archived, where)}
@@ -94,16 +106,23 @@ def due(where: Where, keeping: Collection[str] = ()) -> list[tuple[ArchivedSessi
     return found
 
 
+def _room(where: Where) -> int:
+    """Bytes beyond which something goes, 0 for none: the stored limit, or a variable's where that is larger."""
+    rooms = [settings.vault_room(each) for each in (where, settings.without_variables(where))]
+    return 0 if None in rooms or 0 in rooms else max(room or 0 for room in rooms)
+
+
 def apply(where: Where, *, keeping: Collection[str] = ()) -> list[Dropped]:
     """Remove what has to go from the vault; what went, which is remembered there.
 
-    What can't be removed stays for the next time, and so does what is too old for the first time.
+    What can't be removed stays for the next time, and so does what is too old, or too much, for the first time.
     """
     gone: list[Dropped] = []
-    going = due(where, keeping)
-    aged = past_grace_period([each.session_id for each, _, by_age in going if by_age], where, time.time())
-    for each, why, by_age in going:
-        if not by_age or each.session_id in aged:
+    going, now = due(where, keeping), time.time()
+    aged = past_grace_period([each.session_id for each, _, by_age in going if by_age], where, now)
+    share = _share([each for each, _, by_age in going if not by_age], where, now)
+    for each, why, _ in going:
+        if each.session_id in aged or each.session_id in share:
             with contextlib.suppress(ResumeHooksError):
                 forget(each, where)
                 gone.append(Dropped(each.session_id, each.title, each.stored, why))
@@ -113,6 +132,53 @@ def apply(where: Where, *, keeping: Collection[str] = ()) -> list[Dropped]:
         rows = [Gone(each.session_id, clock.now(), each.stored, each.why) for each in gone]
         _write(where, left, [*went(where), *rows])
     return gone
+
+
+def _share(over: Sequence[ArchivedSession], where: Where, now: float) -> set[str]:
+    """Which of the sessions for which there is no room go today: none before somebody was told, a day ago."""
+    mark = os.path.join(where.state, ANNOUNCED)
+    if not over:
+        removal.discard(mark, where.state)
+        return set()
+    announced, shrunk = (_instant(_row(where).get(name), now) for name in ("announced", "shrunk"))
+    if not announced or (now - announced > TOLD_FOR and not os.path.lexists(mark)):
+        with contextlib.suppress(OSError):  # then it is said another time, and nothing goes before
+            state_file.leave(mark, where)
+            _write_instants(where, announced=int(now))
+        return set()
+    if os.path.lexists(mark) or now - announced < APART or now - shrunk < APART:
+        return set()
+    room = sum(each.stored for each in all_archived(where)) // SHARE
+    share, taken = set[str](), 0
+    for each in over:
+        if share and taken + each.stored > room:
+            break
+        share.add(each.session_id)
+        taken += each.stored
+    _write_instants(where, announced=int(announced), shrunk=int(now))
+    return share
+
+
+def announcement(where: Where) -> str:
+    """What to say of what is to go, once; ``""`` for nothing. Nothing goes before that was said."""
+    mark = os.path.join(where.state, ANNOUNCED)
+    if not os.path.lexists(mark):
+        return ""
+    over = [each for each, _, by_age in due(where) if not by_age]
+    with contextlib.suppress(OSError):
+        removal.remove(mark, where.state)
+    if not over:
+        return ""
+    room, count = size_text(_room(where)), counted(len(over), "session")
+    return (
+        f"archived copies take more than the setting vault ({room}): from tomorrow on the oldest go, {count} in all, "
+        f"a tenth a day; to keep them, in a shell: {typed('config vault 40G')}"
+    )
+
+
+def _instant(value: object, now: float) -> float:
+    """Seconds since the epoch out of a note; 0 for anything else, and for what is still to come."""
+    return float(value) if isinstance(value, int) and 0 < value <= now else 0.0
 
 
 def _ancestors_of_living(archived: list[ArchivedSession], where: Where) -> set[str]:
@@ -163,8 +229,18 @@ def _row(where: Where) -> dict[str, object]:
 
 def _write(where: Where, since: Mapping[str, object], gone: Sequence[Gone]) -> None:
     """Write both. What can't be written is forgotten, and then nothing goes for its age."""
-    row = {"version": VERSION, "since": since, "went": [list(each) for each in gone[-MOST:]]}
-    path = _path(where)
+    before = _row(where)
+    instants: dict[str, object] = {name: before[name] for name in ("announced", "shrunk") if name in before}
+    _write_row(where, {"since": since, "went": [list(each) for each in gone[-MOST:]], **instants})
+
+
+def _write_instants(where: Where, **instants: int) -> None:
+    """Note when somebody was to be told, and when something went for want of room."""
+    _write_row(where, {"since": {}, "went": [], **_row(where), **instants})
+
+
+def _write_row(where: Where, values: Mapping[str, object]) -> None:
+    row, path = {**values, "version": VERSION}, _path(where)
     with contextlib.suppress(OSError):
         if is_private(vault(where), where):
             state_file.replace(path, orjson.dumps(row) + b"\n", where)

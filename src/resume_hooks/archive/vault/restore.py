@@ -25,6 +25,7 @@ from resume_hooks.sessions.archived.layout import BY_ID, PROJECTS, beside, real
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession
 from resume_hooks.sessions.archived.unpack import compared, hashed, pieces_of, sha_of
 from resume_hooks.sessions.transcript_files import FOLDER as SUBAGENTS
+from resume_hooks.storage import removal
 from resume_hooks.storage.append_carryover import begins_with
 from resume_hooks.storage.atomic import create_session
 from resume_hooks.storage.move import digest, is_same, is_stub, second_name
@@ -205,7 +206,7 @@ def _write(decided: Retrieval, where: Where) -> Retrieval:
         try:
             private_folder(os.path.dirname(piece.path), where)
             if is_stub(piece.path):
-                os.unlink(piece.path)
+                removal.remove_file(piece.path, os.path.dirname(piece.path), follow_root=True)
             if not piece.part.where:
                 _keep_from_expiring(piece.source, oldest)
                 second_name(piece.source, piece.path)

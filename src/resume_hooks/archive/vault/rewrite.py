@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from itertools import chain
 
@@ -15,6 +14,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import beside, unpacked
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession
 from resume_hooks.sessions.archived.unpack import lay_out
+from resume_hooks.storage import removal
 from resume_hooks.system.text import encodable, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 
@@ -51,7 +51,7 @@ def rewrite(
         new = changed.manifest(_described(new, where) if changed.lines else new)
         if changed.lines:
             commit.commit(new, where)
-            shutil.rmtree(os.path.join(unpacked(where), now.session_id), ignore_errors=True)
+            removal.discard(os.path.join(unpacked(where), now.session_id), where.state)
         return changed.lines
 
 

@@ -19,7 +19,8 @@ from resume_hooks.paths import Where, folders_in, is_session_id, private_folder
 from resume_hooks.sessions.archived.layout import MAX_FILES, TRASH, unpacked
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, read
 from resume_hooks.sessions.archived.unpack import stored
-from resume_hooks.storage.move import digest, remove, sizes_in
+from resume_hooks.storage import removal
+from resume_hooks.storage.move import digest, sizes_in
 from resume_hooks.storage.state_file import sync_folder
 from resume_hooks.system.text import encodable
 
@@ -59,11 +60,10 @@ def drop(folder: str, where: Where) -> None:
     if gone != folder:  # no reader sees it from here on
         os.rename(folder, gone)
         sync_folder(home)
-    remove(gone)
-    with contextlib.suppress(OSError):
-        remove(os.path.join(unpacked(where), os.path.basename(home)))
+    removal.remove(gone, where.state)
+    removal.discard(os.path.join(unpacked(where), os.path.basename(home)), where.state)
     with contextlib.suppress(OSError):  # it holds another delete of the same session
-        os.rmdir(home)
+        removal.remove_empty(home, where.state)
 
 
 def all_deleted(where: Where) -> list[ArchivedSession]:

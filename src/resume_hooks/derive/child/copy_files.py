@@ -26,7 +26,7 @@ from resume_hooks.sessions.archived.layout import HISTORY, MAX_FILES, PROJECTS
 from resume_hooks.sessions.archived.manifest import ArchivedSession, find
 from resume_hooks.sessions.archived.sessions import is_archived_copy, opened
 from resume_hooks.sessions.session_files import SessionFile, is_known
-from resume_hooks.storage import state_file
+from resume_hooks.storage import removal, state_file
 from resume_hooks.storage.state_file import MODE
 
 MAX_TASKS = 1_000  # tasks that a list may have; of more nothing is copied
@@ -125,7 +125,7 @@ def sidecars_of(draft: Draft, backups: Collection[str], where: Where) -> Iterato
         done = True
     finally:
         for folder in () if done else (*made, draft.path.removesuffix(".jsonl")):
-            _remove(folder)
+            removal.discard(folder, os.path.dirname(folder), follow_root=True)
 
 
 class _Step(NamedTuple):
@@ -214,10 +214,3 @@ def _copy(source: str, target: str) -> None:
         was = os.fstat(old.fileno())
         os.chmod(target, stat.S_IMODE(was.st_mode))
         os.utime(target, ns=(was.st_atime_ns, was.st_mtime_ns))
-
-
-def _remove(folder: str) -> None:
-    with contextlib.suppress(OSError):
-        for name in os.listdir(folder):
-            os.unlink(os.path.join(folder, name))
-        os.rmdir(folder)

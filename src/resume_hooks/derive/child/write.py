@@ -13,6 +13,7 @@ from itertools import chain, islice
 from typing import ClassVar, Final, NamedTuple, Protocol
 
 from resume_hooks.archive.retention.ancestors import archive_ancestors
+from resume_hooks.derive.child.claims import claimed
 from resume_hooks.derive.child.copy_files import copy_tasks
 from resume_hooks.derive.child.draft import NOBODY, Draft, inode_of
 from resume_hooks.derive.child.receipt import Receipt
@@ -22,6 +23,7 @@ from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.child_titles import titles_locked
 from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.sessions.opening_layout import title_line
+from resume_hooks.storage import removal
 from resume_hooks.storage.atomic import create_session
 from resume_hooks.system.processes import client_pid
 from resume_hooks.system.text import encodable
@@ -128,6 +130,7 @@ def write(plan: ChildPlan, where: Where) -> Receipt:
     title = draft.own_title or ""
     with contextlib.ExitStack() as stack:
         stack.enter_context(_project_folder(draft, where))
+        stack.enter_context(claimed(draft.session_id, os.path.basename(draft.folder), where))
         missed = stack.enter_context(plan.sidecars(where))
 
         def lines() -> Iterator[bytes]:
@@ -221,7 +224,7 @@ def _require_same_parent(draft: Draft, where: Where) -> None:
     now, kept = inode_of(draft.parent.path), is_archived_copy(draft.parent.path, where)
     if now != draft.inode and (now or kept):
         with contextlib.suppress(OSError):
-            os.unlink(draft.path)
+            removal.remove_file(draft.path, draft.folder, follow_root=True)
         raise WriteFailed(
             f"{draft.parent_file} was rewritten while it was copied", "Nothing was changed. Run the command again."
         )
@@ -249,4 +252,4 @@ def _project_folder(draft: Draft, where: Where) -> Iterator[None]:
         yield
     finally:
         with contextlib.suppress(OSError):  # a folder that holds a session stays
-            os.rmdir(folder)
+            removal.remove_empty(folder, os.path.dirname(folder), follow_root=True)

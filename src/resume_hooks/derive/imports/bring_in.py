@@ -32,9 +32,10 @@ from resume_hooks.paths import Where, find_session, private_folder
 from resume_hooks.reading.bundle import STAYED, Head, stand_in
 from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.sessions.opening_layout import ChildSetting
-from resume_hooks.sessions.project_folder import project_folder
-from resume_hooks.sessions.session_files import SessionFile, session_file
-from resume_hooks.storage.move import inside, is_same, remove
+from resume_hooks.sessions.project_folder import only_maker, project_folder
+from resume_hooks.sessions.session_files import SessionFile, session_file, sessions_in
+from resume_hooks.storage import removal
+from resume_hooks.storage.move import inside, is_same
 from resume_hooks.transcripts.bookkeeping import SNAPSHOTS
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
@@ -143,7 +144,7 @@ class _WholePlan(ChildPlan):
         try:
             if self.packed.files and not os.path.lexists(own):
                 if os.path.lexists(part):
-                    remove(part)  # of an import that was killed
+                    removal.remove(part, self.draft.folder, follow_root=True)  # of an import that was killed
                 os.mkdir(part, 0o700)
                 for place, path in self.packed.files:
                     target = os.path.join(part, *place.split("/"))
@@ -159,9 +160,9 @@ class _WholePlan(ChildPlan):
                 f"Could not write {own}: {error.strerror or error}", "Nothing was changed. Check free space."
             ) from error
         finally:
-            shutil.rmtree(part, ignore_errors=True)
+            removal.discard(part, self.draft.folder, follow_root=True)
             if made and not done:
-                shutil.rmtree(own, ignore_errors=True)
+                removal.discard(own, self.draft.folder, follow_root=True)
 
 
 def whole_plan(
@@ -189,6 +190,10 @@ def whole_plan(
     if there is not None and not force and _holds(there, at(there, own_id).body):
         return at(there, own_id, session_file(there))
     new_id = str(uuid.uuid4())
+    size = sum(map(len, at("", new_id).body.lines()))
+    for session in [] if force else sessions_in(folder):  # it may have come before, under another id
+        if session.size == size and _holds(session.path, at(session.path, session.session_id).body):
+            return at(session.path, session.session_id, session)
     return at(os.path.join(folder, f"{new_id}.jsonl"), new_id)
 
 
@@ -244,7 +249,7 @@ def import_sessions(
     """
     imported: list[ImportedSession] = []
     called: dict[str, str] = {}
-    with _all_or_none(imported, options):
+    with only_maker(options.home, where), _all_or_none(imported, options):
         for each in packed:
             try:
                 came = _bring(each, name, options, called, where)
@@ -285,7 +290,6 @@ def _all_or_none(imported: list[ImportedSession], options: BundleOptions) -> Ite
     except (ResumeHooksError, OSError, KeyboardInterrupt):
         for came in () if options.dry_run else imported:
             if came.receipt.written:
-                with contextlib.suppress(OSError):
-                    os.unlink(came.receipt.file)
-                shutil.rmtree(came.receipt.file.removesuffix(".jsonl"), ignore_errors=True)
+                for path in (came.receipt.file, came.receipt.file.removesuffix(".jsonl")):
+                    removal.discard(path, os.path.dirname(path), follow_root=True)
         raise

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.attribution.edits import Change, changes_of, split
 from resume_hooks.parts.attribution.rule import Edit, writer
-from resume_hooks.paths import Where, canonical, open_regular, read_regular
+from resume_hooks.paths import Where, canonical, open_regular, project_folders, read_regular
 from resume_hooks.search.engine import SearchResult, in_index, unsearched
 from resume_hooks.search.hits import WIDTH, Hit, Hits, Sources, Wording, strength
 from resume_hooks.search.index.connect import OpenIndex
@@ -28,6 +28,7 @@ from resume_hooks.search.query import Query, Term
 from resume_hooks.search.ranking import Found, Lookup, Ranking, Terms, TurnHit
 from resume_hooks.search.scope import Entered, Scope, enter, limits, meant, unknown, unseen
 from resume_hooks.system.git_worktrees import project_at, root_above
+from resume_hooks.system.invocation import is_model
 from resume_hooks.system.text import counted, one_line, plain_line
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import read_lines
@@ -78,8 +79,10 @@ def asked_line(given: str, cwd: str, where: Where) -> AskedLine | None:
     if match is None or os.path.lexists(os.path.join(cwd, given)):  # a colon may be part of a name
         return None
     path = os.path.normpath(os.path.join(cwd, os.path.expanduser(match[1])))
-    lines, number = _lines(path), int(match[2])
     shown = plain_line(path)
+    if is_model() and not _is_worked_in(path, where):  # a model may search without being asked, not look at any file
+        raise UsageError(f"No session worked in a folder of {shown}", f"Name a file of a project. {_ALL}")
+    lines, number = _lines(path), int(match[2])
     if not 0 < number <= len(lines):
         raise UsageError(f"{shown} has no line {number}", f"It has {counted(len(lines), 'line')}, counted from 1.")
     if "\ufffd" in lines[number - 1]:
@@ -87,6 +90,18 @@ def asked_line(given: str, cwd: str, where: Where) -> AskedLine | None:
     path = canonical(path)
     root = root_above(os.path.dirname(path)) or os.path.dirname(path)
     return AskedLine(path, os.path.relpath(path, root), frozenset(project_at(root, where).folders), lines, number)
+
+
+def _is_worked_in(path: str, where: Where) -> bool:
+    """Whether sessions worked in a folder above a file, or in another checkout of its project."""
+    folder = os.path.dirname(canonical(path))
+    folders = {folder}
+    while (above := os.path.dirname(folder)) != folder:
+        folder = above
+        folders.add(folder)
+    if root := root_above(os.path.dirname(canonical(path))):
+        folders |= set(project_at(root, where).folders)
+    return any(os.path.isdir(place) for each in folders for place in project_folders(each, where))
 
 
 def _lines(path: str) -> list[str]:

@@ -22,6 +22,7 @@ from resume_hooks.sessions.agents.claude import Claude, ResumeCommands
 from resume_hooks.sessions.agents.registry import OTHERS, READ
 from resume_hooks.sessions.session_files import SessionFile, SessionStore, newest_first
 from resume_hooks.sessions.transcript_files import TranscriptFile
+from resume_hooks.storage import removal
 from resume_hooks.storage.state_file import create, discard, sweep, temporary_in
 from resume_hooks.system import invocation
 from resume_hooks.system.text import counted
@@ -48,6 +49,7 @@ class PromptsLeft(Claude):
     def __init__(self, home: str, copies: str, where: Where) -> None:  # noqa: ARG002 - as of all agents
         super().__init__(where)
         self._copies = copies
+        self._root = removal.root_of(copies, where.state)
 
     @cached_property
     def store(self) -> SessionStore:
@@ -61,7 +63,7 @@ class PromptsLeft(Claude):
             private_folder(self._copies, self._where)
             lost, grown = self._gone()
             if not grown:
-                _drop(session.path for session in self._there())
+                _drop((session.path for session in self._there()), self._root)
             return newest_first(self._copied(lost))
         except OSError:
             return []
@@ -128,7 +130,7 @@ class PromptsLeft(Claude):
         places = {own: os.path.join(self._copies, _key(told.project), f"{own}{ENDING}") for own, told in lost.items()}
         there = self._there()
         outdated = [session.path for session in there if session.path != places.get(session.session_id)]
-        _drop(outdated)
+        _drop(outdated, self._root)
         kept = (session for session in there if session.path == places.get(session.session_id))
         fresh = {copy.session_id for copy in kept if round(copy.mtime * 1000) == lost[copy.session_id].last}
         said: dict[str, list[Entry]] = {own: [] for own in lost.keys() - fresh}
@@ -174,11 +176,11 @@ def _project(session: SessionFile) -> str:
     return os.path.basename(os.path.dirname(session.path))
 
 
-def _drop(paths: Iterable[str]) -> None:
+def _drop(paths: Iterable[str], root: str) -> None:
     for path in list(paths):
         with contextlib.suppress(OSError):
-            os.unlink(path)
-            os.rmdir(os.path.dirname(path))  # where it was the last one
+            removal.remove_file(path, root)
+            removal.remove_empty(os.path.dirname(path), root)  # where it was the last one
 
 
 def _lines(typed: list[Entry], where: Where) -> Iterator[bytes]:

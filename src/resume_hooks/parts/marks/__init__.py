@@ -5,7 +5,7 @@ The way back cuts the chain at the mark, never between a call and its result, an
 
 from __future__ import annotations
 
-from resume_hooks.part import Former, Part, Verb
+from resume_hooks.part import Answer, Former, Part, Verb
 from resume_hooks.seam import Trigger
 
 PART = Part(
@@ -13,6 +13,7 @@ PART = Part(
         Verb("mark", "Mark a place in a session to come back to.", before="fork"),
         Verb("back", "Go back to the mark in a new session, with a report of what came after it.", before="fork"),
     ),
+    answers=(Answer("after a session was deleted", "state:after_delete"),),
     former=(Former("checkpoint", "mark"), Former("rewind", "back")),
     triggers=(
         Trigger(

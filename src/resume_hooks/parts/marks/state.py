@@ -13,6 +13,7 @@ from typing import NamedTuple
 from resume_hooks import clock
 from resume_hooks.errors import InSubagent, NoMark, NothingToMark, UsageError, WriteFailed
 from resume_hooks.hooks import hook_state
+from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.system.text import encodable
@@ -57,6 +58,12 @@ class Mark(NamedTuple):
     def is_at(self, other: Mark) -> bool:
         """Whether another one marks the same place for the same goal."""
         return (self.uuid, self.goal) == (other.uuid, other.goal)
+
+
+def after_delete(session_id: str, _: Where) -> list[str]:
+    """Remove the mark of a session that was deleted: its goal is the user's own words. Nothing is to be said of it."""
+    hook_state.take(f"{_PREFIX}{session_id}.json")
+    return []
 
 
 class Placed(NamedTuple):

@@ -20,7 +20,7 @@ from resume_hooks.hooks import reply
 from resume_hooks.parts.moved import find_moved_repo
 from resume_hooks.paths import Where, canonical
 from resume_hooks.sessions.locate import SessionFile, all_sessions, sessions_of
-from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.project_folder import home_folder, only_maker
 from resume_hooks.sessions.session_files import belongs
 from resume_hooks.system.git_worktrees import as_started, removed_worktrees, started_folders
 from resume_hooks.system.invocation import quoted, typed
@@ -108,18 +108,20 @@ def rehome(
     ``advance`` is called with the bytes done and the total. What can't be copied is left out, with the reason.
     """
     made, left, done = list[Receipt](), list[NotCopied](), 0
-    total, there = sum(session.size for session in sessions), _copied(new, where)
-    for session in sorted(sessions, key=lambda one: one.mtime):
-        try:
-            if session.session_id in there:
-                left.append(NotCopied(session.session_id, THERE))
-            else:
-                made.append(carry_out(fork.plan(session, where, home=new), where, dry_run=dry_run))
-                there.add(session.session_id)
-        except ResumeHooksError as error:
-            left.append(NotCopied(session.session_id, error.message))
-        done += session.size
-        advance(done, total)
+    total = sum(session.size for session in sessions)
+    with only_maker(new, where):
+        there = _copied(new, where)
+        for session in sorted(sessions, key=lambda one: one.mtime):
+            try:
+                if session.session_id in there:
+                    left.append(NotCopied(session.session_id, THERE))
+                else:
+                    made.append(carry_out(fork.plan(session, where, home=new), where, dry_run=dry_run))
+                    there.add(session.session_id)
+            except ResumeHooksError as error:
+                left.append(NotCopied(session.session_id, error.message))
+            done += session.size
+            advance(done, total)
     return made, left
 
 

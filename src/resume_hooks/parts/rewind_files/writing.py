@@ -15,7 +15,6 @@ import errno
 import json
 import os
 import re
-import shutil
 from typing import Any
 
 from resume_hooks import clock
@@ -24,7 +23,7 @@ from resume_hooks.parts.rewind_files import plan
 from resume_hooks.parts.rewind_files.plan import Change, Expected, FilesPlan, StoredContent, Version, WantedFile
 from resume_hooks.parts.rewind_files.safe_paths import ProjectRoot
 from resume_hooks.paths import Where, private_folder, read_object
-from resume_hooks.storage import backups, project_files, safe_tree, state_file
+from resume_hooks.storage import backups, project_files, removal, safe_tree, state_file
 from resume_hooks.storage.state_file import sweep, sync_folder
 from resume_hooks.system.capture import ending_signals
 from resume_hooks.transcripts.records import Record, string
@@ -73,7 +72,7 @@ def back_up(decided: FilesPlan, top: int, where: Where) -> str:
         ) from error
     finally:
         if folder and not whole:
-            shutil.rmtree(folder, ignore_errors=True)
+            removal.discard(folder, where.state)
     return folder
 
 
@@ -195,7 +194,7 @@ def _write(decided: FilesPlan, top: int, where: Where) -> str:
         place = decided.root.place(folder)
         if place.parts:  # it was made for a file that is gone again; it goes if nothing else is in it
             with contextlib.suppress(OSError, WriteFailed), safe_tree.folder(top, place.parts[:-1]) as within:
-                os.rmdir(place.parts[-1], dir_fd=within)
+                removal.remove_empty_name(place.parts[-1], within)
     return kept
 
 
@@ -218,7 +217,7 @@ def _apply(root: str, top: int, change: Change) -> None:
 def _how_far(decided: FilesPlan, kept: str, done: int, why: str) -> tuple[str, str]:
     """How far it came and what to do about it. Copies of nothing that was lost go again."""
     if not done:
-        shutil.rmtree(kept, ignore_errors=True)
+        removal.discard(kept, os.path.dirname(kept))
     undo = f"resume-hooks rewind-files {decided.session_id} --undo takes them back; copies are in {kept}."
     return (
         f"{done:,} of {len(decided.wanted):,} files were put back, then: {why}",

@@ -22,6 +22,8 @@ from resume_hooks.parts.secrets.purge import replace
 from resume_hooks.paths import ENDING, Where
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.storage import removal
+from resume_hooks.storage.state_file import failing_as
 from resume_hooks.transcripts.invariants import Check, ReadBack
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
@@ -55,18 +57,23 @@ class ScrubPlan(ChildPlan):
     @contextlib.contextmanager
     def sidecars(self, where: Where) -> Iterator[list[str]]:
         """What every child gets, without secrets; a copy of a user's file that holds some does not come along."""
-        own = self.draft.session_id
         with ChildPlan.sidecars(self, where) as missed:
-            for path in files_in(self.draft.path.removesuffix(ENDING)):
-                replace(Location(SIDECAR, path, own, OWN), self.cleaner, where)
-            gone = 0
-            for path in files_in(os.path.join(where.file_history, own)):
-                if any(each.found or each.stuck for each in self.cleaner.file(path, lines=False)):
-                    os.unlink(path)
-                    gone += 1
+            with failing_as("What lies beside the session could not be scrubbed"):
+                gone = self._scrub_sidecars(where)
             if gone:
                 missed.append(BACKUPS_LEFT.format(count=f"{gone:,}"))
             yield missed
+
+    def _scrub_sidecars(self, where: Where) -> int:
+        """Take the secrets out of what the child got; how many backups were left out. OSError, WriteFailed."""
+        own, gone = self.draft.session_id, 0
+        for path in files_in(self.draft.path.removesuffix(ENDING)):
+            replace(Location(SIDECAR, path, own, OWN), self.cleaner, where)
+        for path in files_in(os.path.join(where.file_history, own)):
+            if any(each.found or each.stuck for each in self.cleaner.file(path, lines=False)):
+                removal.remove_file(path, where.file_history, follow_root=True)
+                gone += 1
+        return gone
 
 
 def plan(session: SessionFile, where: Where, cleaner: Cleaner, *, output_dir: str | None = None) -> ChildPlan:

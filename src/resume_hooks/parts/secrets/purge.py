@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import stat
 from collections.abc import Mapping
 
 from resume_hooks.archive.vault import commit, rewrite
 from resume_hooks.archive.vault.trash import all_deleted
+from resume_hooks.derive.child import claims
 from resume_hooks.errors import ResumeHooksError, SessionOpen, WriteFailed
 from resume_hooks.parts.secrets.cleaner import Cleaner
 from resume_hooks.parts.secrets.findings import HELD, LEFT, REMOVED, STUCK, Holding, ScrubFindings, look, look_again
@@ -39,7 +39,7 @@ from resume_hooks.search.index.connect import forget_index, opened_index
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.layout import folder_of, unpacked
 from resume_hooks.sessions.held_links import release
-from resume_hooks.storage import backups
+from resume_hooks.storage import backups, removal
 from resume_hooks.storage.atomic import replace_session
 from resume_hooks.storage.backups import copied
 from resume_hooks.storage.state_file import MODE, sweep, temporary_in
@@ -120,7 +120,8 @@ def clear_left(where: Where) -> None:
     if not os.path.islink(folder):
         sweep(folder)
         with contextlib.suppress(OSError):
-            os.rmdir(folder)
+            removal.remove_empty(folder, where.state)
+    claims.sweep(where)
     commit.sweep_leftovers(where)
     for kept in (*manifest.all_archived(where), *all_deleted(where)):
         with contextlib.suppress(ResumeHooksError), commit.changing(kept, where, "cleared"):
@@ -148,7 +149,7 @@ def _clear(place: Location, cleaner: Cleaner, where: Where) -> None:
     if kept := archived_at(place, where):
         rewrite.rewrite(kept, lambda line: cleaner.line(line).raw, where, text=lambda text: cleaner.text(text).raw)
     elif place.kind == READABLE and place.session_id:
-        shutil.rmtree(os.path.join(unpacked(where), place.session_id), ignore_errors=True)
+        removal.discard(os.path.join(unpacked(where), place.session_id), where.state)
     elif place.kind == TRASHED:
         raise WriteFailed(
             f"{place.path} is of no deleted session that can be told: its manifest can't be read",
@@ -191,7 +192,7 @@ def replace(place: Location, cleaner: Cleaner, where: Where) -> None:
             _replace(place, original, copy, cleaner, where)
     finally:
         with contextlib.suppress(OSError):
-            os.rmdir(folder)
+            removal.remove_empty(folder, where.state)
 
 
 def _replace(place: Location, original: int, copy: str, cleaner: Cleaner, where: Where) -> None:

@@ -17,10 +17,11 @@ from resume_hooks.errors import ResumeHooksError, SessionNotFound, SessionOpen, 
 from resume_hooks.hooks import reply
 from resume_hooks.hooks.background import MAX_INPUT, NICE
 from resume_hooks.parts.team import team_file
-from resume_hooks.parts.team.connect import Connection, DriverMissing, connected
+from resume_hooks.parts.team.connect import DriverMissing, connected
 from resume_hooks.parts.team.cursor import cursor_of, pushed_here
 from resume_hooks.parts.team.joined import project_of
 from resume_hooks.parts.team.pushing import is_behind, push
+from resume_hooks.parts.team.rows import Database
 from resume_hooks.parts.team.sharing import expiring, has_queued, remove_gone
 from resume_hooks.parts.team.team_file import PUSHES, Team, folder, found, note_failing, note_pushed
 from resume_hooks.paths import Where, is_session_id
@@ -110,9 +111,7 @@ def push_behind(where: Where, is_over: Callable[[], bool], only: str = "", *, pa
             note_failing(said, len(everything), where, at_once=at_once)
 
 
-def _push_each(
-    waiting: list[SessionFile], team: Team, db: Connection, where: Where, is_over: Callable[[], bool]
-) -> None:
+def _push_each(waiting: list[SessionFile], team: Team, db: Database, where: Where, is_over: Callable[[], bool]) -> None:
     """Push each session; what stops one of them keeps none of the others, and is raised after them."""
     failed: Exception | None = None
     for session in waiting:

@@ -1,39 +1,42 @@
 """A connection to the team's database: libpq's service file says where, who and how; nothing of it is in our settings.
 
 ``psycopg`` is imported here alone, when somebody connects. Over a network nothing less than ``verify-full`` is taken.
+What the server sends is read by ``rows``.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import ipaddress
 import os
 import re
 import shlex
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
 
 from resume_hooks.errors import ResumeHooksError, UsageError
+from resume_hooks.parts.team.rows import Database, bounded_memory, whole
 from resume_hooks.system.plugin_files import CHECKOUT
+from resume_hooks.system.text import plain_line
 
 if TYPE_CHECKING:
     import psycopg
 
-    Connection = psycopg.Connection[tuple[Any, ...]]
-else:
-    Connection = Any  # nobody who has no team waits for the driver
-
 DRIVER = "psycopg"  # the package
 
-VERSION = 4
+VERSION = 5
 """The form of the database that this version reads and writes; a file of SQL makes each of the one before."""
 
 OLDEST = 150_000
 """The oldest server, as libpq numbers them."""
 
 NOT_YOURS, OTHER_ROLE, NOT_THERE, MOVED, FORGOTTEN = "42501", "RH403", "RH404", "RH409", "RH410"
+SCRUBBED, EXPIRED = "RH411", "RH412"
 """What the database's functions refuse with: rights, a role that took a member's name, no such thing, another
-generation lives, it was forgotten."""
+generation lives, it was forgotten, it was scrubbed on another machine, it ended before what the team keeps."""
 
 _SET_UP = {
     "certificate verify failed": "Name the provider's own root certificate in the service of ~/.pg_service.conf: "
@@ -47,7 +50,13 @@ _SET_UP = {
 _SERVICE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _CONNECT_SECONDS = 3
 _STATEMENT_SECONDS = 30
-_LOCAL = ("localhost", "127.", "::1")
+_ANSWER_SECONDS = 60.0
+"""Seconds that an answer is waited for: the limit on a statement is the server's to keep, or not."""
+
+_MOST_SAID = 300
+"""Characters of a server's error that are shown."""
+
+_form = whole(0, 1_000_000)
 
 
 class TeamFailed(ResumeHooksError, code="team-failed"):
@@ -80,30 +89,63 @@ def service_named(text: str) -> str:
 
 
 @contextlib.contextmanager
-def connected(service: str, *, any_form: bool = False) -> Iterator[Connection]:
+def connected(service: str, *, any_form: bool = False) -> Iterator[Database]:
     """A connection in autocommit for the length of the block; what the server refuses in it is a TeamFailed.
 
     So is a database of a form that we don't know, unless ``any_form`` will do.
     """
     driver = _driver()
-    with refusals(), driver.connect(**_options(service), autocommit=True) as connection:
-        if connection.info.server_version < OLDEST:
-            raise TeamFailed("The server is older than PostgreSQL 15", "Let a newer one hold the team's sessions.")
-        if not any_form:
-            form = form_of(connection)
-            if form < VERSION:
-                said = f"The team's database has the older form {form}, and this resume-hooks needs {VERSION}"
-                raise TeamFailed(said, "An administrator runs: resume-hooks team init SERVICE --upgrade")
-            row = connection.execute("select least from team.about").fetchone()
-            if row is None or row[0] > VERSION:
-                said = f"The team's database has the newer form {form}, and this resume-hooks knows {VERSION}"
-                raise TeamFailed(said, "Update resume-hooks.")
-        yield connection
+    with refusals():
+        with bounded_memory():
+            connection = _bounded(driver).connect(**_options(service), autocommit=True)
+        with connection:
+            if connection.info.server_version < OLDEST:
+                raise TeamFailed("The server is older than PostgreSQL 15", "Let a newer one hold the team's sessions.")
+            db = Database(connection)
+            if not any_form:
+                _require_form(db)
+            yield db
+
+
+def _require_form(db: Database) -> None:
+    form = form_of(db)
+    if form < VERSION:
+        said = f"The team's database has the older form {form}, and this resume-hooks needs {VERSION}"
+        raise TeamFailed(said, "An administrator runs: resume-hooks team init SERVICE --upgrade")
+    least = db.value("select least::text from team.about", (), _form)
+    if least is None or least > VERSION:
+        said = f"The team's database has the newer form {form}, and this resume-hooks knows {VERSION}"
+        raise TeamFailed(said, "Update resume-hooks.")
+
+
+@functools.cache
+def _bounded(driver: Any) -> Any:
+    """The driver's connection, which waits for no answer without end, and gives none without bound the memory."""
+
+    class Bounded(driver.Connection):  # type: ignore[misc]
+        def wait(self, gen: Any, *given: Any, **more: Any) -> Any:
+            with bounded_memory():
+                return super().wait(_until(gen, time.monotonic() + _ANSWER_SECONDS), *given, **more)
+
+    return Bounded
+
+
+def _until(steps: Any, end: float) -> Any:
+    """The steps of an answer, until an instant. TeamFailed after it."""
+    try:
+        wanted = next(steps)
+        while True:
+            ready = yield wanted
+            if time.monotonic() > end:
+                raise TeamFailed("The team's database does not answer", "Check the network and the server.")
+            wanted = steps.send(ready)
+    except StopIteration as ended:
+        return ended.value
 
 
 @contextlib.asynccontextmanager
 async def connected_async(service: str) -> AsyncIterator[psycopg.AsyncConnection[tuple[Any, ...]]]:
-    """The same for a program that waits by ``await``."""
+    """A connection for a program that waits by ``await``."""
     driver = _driver()
     with refusals():
         async with await driver.AsyncConnection.connect(**_options(service), autocommit=True) as connection:
@@ -117,13 +159,14 @@ def refusals() -> Iterator[None]:
     try:
         yield
     except driver.Error as error:
-        raise _told(error) from error
+        raise _refusal(error) from error
+    except MemoryError as error:
+        raise TeamFailed("The team's database answers with more than anybody asked for", "Who runs it?") from error
 
 
-def form_of(connection: Connection) -> int:
+def form_of(db: Database) -> int:
     """The form of the team's database. TeamFailed where it holds no team, or is closed to us."""
-    row = connection.execute("select version from team.about").fetchone()
-    return int(row[0]) if row else 0
+    return db.value("select version::text from team.about", (), _form) or 0
 
 
 def schema(form: int = 0) -> str:
@@ -157,7 +200,21 @@ def _options(service: str) -> dict[str, Any]:
         own = os.path.expanduser("~/.postgresql/root.crt")
         if not named.get("sslrootcert") and not os.path.exists(own):
             options["sslrootcert"] = "system"
+            _name_authorities()
     return options
+
+
+def _name_authorities() -> None:
+    """Tell OpenSSL where this system keeps the authorities that it trusts, unless somebody said so.
+
+    The driver's wheel brings an OpenSSL of its own, which looks where it was built: there are none.
+    """
+    import ssl  # 10 ms, for who connects over a network
+
+    known = ssl.get_default_verify_paths()
+    for variable, place in ((known.openssl_cafile_env, known.cafile), (known.openssl_capath_env, known.capath)):
+        if place:
+            os.environ.setdefault(variable, place)
 
 
 def _of_service(service: str) -> dict[str, str]:
@@ -177,13 +234,23 @@ def _of_service(service: str) -> dict[str, str]:
 
 def _is_local(hosts: str) -> bool:
     """Whether every host is this machine: a socket's folder, or its loopback."""
-    return all(host.startswith(("/", "@")) or host == "" or host.startswith(_LOCAL) for host in hosts.split(","))
+    return all(host.startswith(("/", "@")) or _is_loopback(host) for host in hosts.split(","))
 
 
-def _told(error: Exception) -> TeamFailed:
-    """An error of the driver in a sentence, without the values that were sent."""
+def _is_loopback(host: str) -> bool:
+    if host in {"", "localhost"}:
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a name
+        return False
+
+
+def _refusal(error: Exception) -> TeamFailed:
+    """An error of the driver in a sentence, without the values that were sent, nor what could drive a terminal."""
     state = getattr(error, "sqlstate", None) or ""
-    said = getattr(getattr(error, "diag", None), "message_primary", None) or str(error).strip().partition("\n")[0]
+    words = getattr(getattr(error, "diag", None), "message_primary", None) or str(error).strip().partition("\n")[0]
+    said = plain_line(words)[:_MOST_SAID]
     if state in {"3F000", "42P01"} or (state == NOT_YOURS and "schema team" in said):
         return TeamFailed(
             "The database holds no team, or your role is none of its members",

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from resume_hooks.errors import WriteFailed
 from resume_hooks.parts.team.team_file import folder
 from resume_hooks.paths import Where, is_session_id, open_regular, read_object
-from resume_hooks.storage import state_file
+from resume_hooks.storage import removal, state_file
 from resume_hooks.transcripts.lines import bytes_before
 
 _VERSION = 1
@@ -41,8 +41,14 @@ class Cursor(NamedTuple):
 
 
 def session_folder(session_id: str, where: Where) -> str:
-    """Where it is remembered how far a session was sent."""
-    return os.path.join(folder(where), "sessions", session_id)
+    """Where it is remembered how far a session was sent. ValueError for what is no session's id."""
+    if not is_session_id(session_id):
+        raise ValueError("That is no session's id")
+    return os.path.join(_folders(where), session_id)
+
+
+def _folders(where: Where) -> str:
+    return os.path.join(folder(where), "sessions")
 
 
 def cursor_of(session_id: str, where: Where) -> Cursor:
@@ -60,7 +66,7 @@ def cursor_of(session_id: str, where: Where) -> Cursor:
 def pushed_here(where: Where) -> set[str]:
     """The sessions of which this machine sent something."""
     try:
-        return {name for name in os.listdir(session_folder("", where)) if is_session_id(name)}
+        return {name for name in os.listdir(_folders(where)) if is_session_id(name)}
     except OSError:
         return set()
 
@@ -76,7 +82,7 @@ def keep_cursor(session_id: str, cursor: Cursor, where: Where) -> None:
 
 def note_forgotten(session_id: str, where: Where) -> None:
     """Remember that the server takes a session never again."""
-    state_file.discard(session_folder(session_id, where))
+    removal.discard(session_folder(session_id, where), where.state)
     with contextlib.suppress(OSError):
         state_file.replace(_mark(session_id, where), b"", where)
 

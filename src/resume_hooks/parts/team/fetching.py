@@ -2,7 +2,8 @@
 
 One's own comes whole, at home in another folder, with the ancestors that are one's own; of a colleague's the
 conversation alone, under a fresh id, as somebody else's words. Every piece is compared with its digest, and all of
-them with the chain, before anything is handed out. No name on the server is used as a path.
+them with the chain, before anything is handed out. No name on the server is used as a path but a session's id and the
+fixed forms of names in its folder.
 """
 
 from __future__ import annotations
@@ -11,29 +12,43 @@ import contextlib
 import hashlib
 import json
 import os
-import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.derive.imports.bring_in import BundleOptions, ImportedSession, import_sessions
-from resume_hooks.derive.imports.read_bundle import BundledSession, is_place
+from resume_hooks.derive.imports.read_bundle import BundledSession
 from resume_hooks.errors import ImportFailed, WriteFailed
-from resume_hooks.parts.team.connect import Connection
+from resume_hooks.parts.team import rows
 from resume_hooks.parts.team.cursor import Cursor, keep_cursor, place_at
-from resume_hooks.parts.team.pieces import MOST_LINE, MOST_RAW
-from resume_hooks.parts.team.sessions import TeamSession, listed
+from resume_hooks.parts.team.rows import Database, Form
+from resume_hooks.parts.team.sessions import TeamSession, of_ids
+from resume_hooks.parts.team.stored_pieces import (
+    PIECE,
+    StoredPiece,
+    batches,
+    damaged,
+    packed_pieces,
+    part_name,
+    slices_of,
+    unpacked,
+)
 from resume_hooks.parts.team.team_file import folder
 from resume_hooks.paths import Where, is_session_id, private_folder, read_object
 from resume_hooks.reading.bundle import MAX_FILES, Head, Sums
 from resume_hooks.sessions.link_log import Link, record_link
-from resume_hooks.storage import state_file
+from resume_hooks.storage import removal, state_file
 from resume_hooks.storage.staging import MAX_BYTES
 
 KIND = "team"
 """How a session is linked to the colleague's that it was made of."""
 
 MOST_ANCESTORS = 50
+
+_MOST_FETCHED = 5 * MAX_BYTES
+"""Bytes of all files of one session."""
+
+_PAGE = 1_000
 _PULLED = "pulled"
 _ROWS = "rows.json"
 
@@ -49,23 +64,35 @@ class _Part(NamedTuple):
     sha256: str
 
 
+class _Listed(NamedTuple):
+    """A file of a session, as the server lists it."""
+
+    row: int
+    name: str
+    records: int
+    head: bytes
+
+
+_PART = Form(_Listed, (rows.row_number, part_name, rows.count, rows.head))
+
+
 def resume(
-    wanted: TeamSession, options: BundleOptions, db: Connection, where: Where
+    wanted: TeamSession, options: BundleOptions, db: Database, where: Where
 ) -> tuple[list[ImportedSession], list[str]]:
     """Make a session of a team's one, whole where it is one's own. ImportFailed, WriteFailed, TeamFailed.
 
     The sessions that came, oldest first, and what to say of those that did not.
     """
-    if not wanted.mine:
+    if not wanted.mine or wanted.given:
         name = f"the team ({wanted.owner}, {wanted.machine}, {wanted.session_id})"
         with _unpacked(wanted, db, where) as (packed, _):
             came = import_sessions([packed], name, options._replace(whole=False), where)
         if not options.dry_run and not came[0].existing:
             with contextlib.suppress(OSError):
                 record_link(Link(came[0].session_id, wanted.session_id, KIND, clock.now()), where)
-        note = f"It is {wanted.owner}'s: the conversation alone came, and nobody verified what it says."
-        return came, [note]
-    line, notes = _ancestors(wanted, listed(db))
+        whose = "a member's who left" if wanted.given else f"{wanted.owner}'s"
+        return came, [f"It is {whose}: the conversation alone came, and nobody verified what it says."]
+    line, notes = _ancestors(wanted, db)
     with contextlib.ExitStack() as stack:
         fetched = [stack.enter_context(_unpacked(session, db, where)) for session in line]
         came = import_sessions([packed for packed, _ in fetched], wanted.title, options, where)
@@ -76,67 +103,52 @@ def resume(
     return came, notes
 
 
-def pull(wanted: TeamSession, db: Connection, where: Where) -> str:
+def pull(wanted: TeamSession, db: Database, where: Where) -> str:
     """A copy of a session for reading; its path. ImportFailed, WriteFailed, TeamFailed."""
     place = os.path.join(folder(where), _PULLED, str(wanted.row))
-    path = os.path.join(place, f"{_checked(wanted)}.jsonl")
+    path = os.path.join(place, f"{wanted.session_id}.jsonl")
     with _unpacked(wanted, db, where) as (packed, _):
         try:
             private_folder(place, where)
             os.replace(packed.path, path)
-            rows = {**pulled(where), str(wanted.row): wanted.session_id}
-            state_file.replace(os.path.join(folder(where), _PULLED, _ROWS), json.dumps(rows).encode(), where)
+            known = {**pulled(where), wanted.row: wanted.session_id}
+            state_file.replace(os.path.join(folder(where), _PULLED, _ROWS), json.dumps(known).encode(), where)
         except OSError as error:
             raise WriteFailed(f"Could not write {path}: {error.strerror}", "Check free space.") from error
     return path
 
 
-def pulled(where: Where) -> dict[str, str]:
+def pulled(where: Where) -> dict[int, str]:
     """The rows of the server of which copies for reading are here, each with its session's id."""
-    rows = read_object(os.path.join(folder(where), _PULLED, _ROWS))
-    return {row: name for row, name in rows.items() if row.isdecimal() and is_session_id(name)}
+    known = read_object(os.path.join(folder(where), _PULLED, _ROWS))
+    return {int(row): name for row, name in known.items() if row.isdecimal() and is_session_id(name)}
 
 
-def drop_gone(db: Connection, where: Where) -> list[str]:
+def drop_gone(db: Database, where: Where) -> list[str]:
     """Remove copies of what one may not read any more: forgotten, or shared no longer. The ids of their sessions."""
-    rows = pulled(where)
-    gone = {str(row) for (row,) in db.execute("select team.gone(%s)", (list(map(int, rows)),))} if rows else set()
+    known = pulled(where)
+    if not known:
+        return []
+    told = db.rows("select gone::text from team.gone(%s) gone", (list(known),), Form(int, (rows.row_number,)))
+    gone = sorted({row for row in told if row in known})  # it has no say in any other
     for row in gone:
-        state_file.discard(os.path.join(folder(where), _PULLED, row))
+        removal.discard(os.path.join(folder(where), _PULLED, str(row)), where.state)
     if gone:
-        left = {row: name for row, name in rows.items() if row not in gone}
+        left = {row: name for row, name in known.items() if row not in gone}
         state_file.replace(os.path.join(folder(where), _PULLED, _ROWS), json.dumps(left).encode(), where)
-    return [rows[row] for row in sorted(gone)]
+    return [known[row] for row in gone]
 
 
-def piece_text(data: bytes, raw: int, sha: bytes) -> bytes:
-    """The lines of a piece. ImportFailed where they are not what was sent."""
-    unpacking = zlib.decompressobj()
-    if raw > MOST_RAW + MOST_LINE:  # before anything is unpacked
-        raise _damaged()
-    try:
-        body = unpacking.decompress(data, max(raw, 1))
-    except zlib.error as error:
-        raise _damaged() from error
-    if len(body) != raw or unpacking.unconsumed_tail or hashlib.sha256(body).digest() != sha:
-        raise _damaged()
-    return body
-
-
-def _ancestors(wanted: TeamSession, sessions: list[TeamSession]) -> tuple[list[TeamSession], list[str]]:
+def _ancestors(wanted: TeamSession, db: Database) -> tuple[list[TeamSession], list[str]]:
     """One's own sessions from the first ancestor down to the wanted one, and what to say of one that is missing."""
-    mine: dict[str, TeamSession] = {}
-    for session in sessions:
-        if session.mine:
-            mine.setdefault(session.session_id, session)  # the newest of several machines
     line = [wanted]
     while (parent := line[0].parent) and len(line) < MOST_ANCESTORS:
-        above = mine.get(parent)
-        if above is None:
+        own = [session for session in of_ids(db, [parent], mine=True) if not session.given]
+        if not own:
             return line, [f"Its ancestor {parent} is private to somebody, or was never pushed."]
-        if above in line:
+        if any(session.session_id == parent for session in line):
             break
-        line.insert(0, above)
+        line.insert(0, own[0])  # the newest of several machines
     return line, []
 
 
@@ -151,9 +163,9 @@ def _remember(session: TeamSession, parts: list[_Part], came: ImportedSession, w
 
 
 @contextlib.contextmanager
-def _unpacked(session: TeamSession, db: Connection, where: Where) -> Iterator[tuple[BundledSession, list[_Part]]]:
+def _unpacked(session: TeamSession, db: Database, where: Where) -> Iterator[tuple[BundledSession, list[_Part]]]:
     """A session's files in private ones of ours, for the length of the block."""
-    session_id, made = _checked(session), list[str]()
+    session_id, made = session.session_id, list[str]()
     try:
         try:
             parts = _fetched(session, db, where, made)
@@ -162,57 +174,71 @@ def _unpacked(session: TeamSession, db: Connection, where: Where) -> Iterator[tu
         main = next((part for part in parts if not part.name), None)
         if main is None:
             raise ImportFailed(f"Of session {session_id} nothing was sent yet", "Push it where it lies.")
-        parent = (session.parent, session.kind) if is_session_id(session.parent) else ("", "")
+        parent = (session.parent, session.kind) if session.parent else ("", "")
         head = Head(session_id, session.title, session.folder, session.created, session.ended, *parent)
-        places = [part for part in parts if is_place(part.name)]
+        places = [part for part in parts if part.name]
         files = tuple((part.name, part.path) for part in places)
-        refused = len(parts) - 1 - len(files)
         sums = Sums(main.records, main.sha256, 0, 0)
-        yield BundledSession(head, sums, main.path, main.size, files, refused), [main, *places]
+        yield BundledSession(head, sums, main.path, main.size, files, 0), [main, *places]
     finally:
         for path in made:
-            with contextlib.suppress(OSError):
-                os.unlink(path)
+            state_file.discard(path)
 
 
-def _fetched(session: TeamSession, db: Connection, where: Where, made: list[str]) -> list[_Part]:
-    """Every file of a session, checked. ImportFailed, OSError."""
+def _fetched(session: TeamSession, db: Database, where: Where, made: list[str]) -> list[_Part]:
+    """Every file of a session, checked; what is damaged beside the transcript is left out. ImportFailed, OSError."""
     here = private_folder(folder(where), where)
     state_file.sweep(here)
-    query = "select id, name, records, head from team.part where session = %s order by name limit %s"
+    query = "select id::text, name, records::text, head from team.part where session = %s order by name limit %s"
     found: list[_Part] = []
-    for part, name, records, head in db.execute(query, (session.row, MAX_FILES)).fetchall():
+    room = _MOST_FETCHED
+    for listed in db.rows(query, (session.row, MAX_FILES), _PART):
         path = state_file.temporary_in(here)
         made.append(path)
-        digest, count, chain, size = hashlib.sha256(), 0, b"", 0
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, state_file.MODE), "wb") as stream:
-            pieces = (
-                "select first, records, raw, sha, data from team.chunk where part = %s and first < %s order by first"
-            )
-            for first, lines, raw, sha, data in db.cursor(binary=True).stream(pieces, (part, records)):
-                body = piece_text(bytes(data), raw, bytes(sha))
-                size += stream.write(body)
-                digest.update(body)
-                chain = hashlib.sha256(chain + bytes(sha)).digest()
-                if first != count or size > MAX_BYTES:
-                    raise _damaged()
-                count += lines
-        if (count, chain) != (records, bytes(head)):
-            raise _damaged()
-        found.append(_Part(name, path, records, chain, size, digest.hexdigest()))
+        try:
+            part = _fetch_part(listed, path, min(room, MAX_BYTES), db)
+        except ImportFailed:
+            if not listed.name:
+                raise
+            db.refused += 1
+            continue
+        room -= part.size
+        found.append(part)
     return found
 
 
-def _checked(session: TeamSession) -> str:
-    """The id of a session, if it has the form of one: it is used as a file's name. ImportFailed."""
-    if not is_session_id(session.session_id):
-        raise ImportFailed(
-            "The server names a session that is none of Claude Code's", "It can be searched, not resumed."
-        )
-    return session.session_id
+def _fetch_part(listed: _Listed, path: str, most: int, db: Database) -> _Part:
+    """A file of a session, in a new one of ours. ImportFailed, OSError."""
+    digest, lines, chain, size = hashlib.sha256(), 0, b"", 0
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, state_file.MODE), "wb") as stream:
+        for piece, slices in _pieces(listed, db):
+            if piece.first != lines or size + piece.raw > most:
+                raise damaged()
+            for body in unpacked(slices, piece.raw, piece.sha):
+                size += stream.write(body)
+                digest.update(body)
+            chain = hashlib.sha256(chain + piece.sha).digest()
+            lines += piece.records
+    if (lines, chain) != (listed.records, listed.head):
+        raise damaged()
+    return _Part(listed.name, path, lines, chain, size, digest.hexdigest())
 
 
-def _damaged() -> ImportFailed:
-    return ImportFailed(
-        "What the server has of this session is damaged, or not complete", "Push it again, with --rescan."
+def _pieces(listed: _Listed, db: Database) -> Iterator[tuple[StoredPiece, Iterable[bytes]]]:
+    """The pieces of a file in their order, each with its packed bytes."""
+    query = (
+        "select first::text, records::text, raw::text, sha, octet_length(data)::text from team.chunk"
+        " where part = %s and first >= %s and first < %s order by first limit %s"
     )
+    begin = 0
+    while found := db.rows(query, (listed.row, begin, listed.records, _PAGE), PIECE):
+        for batch in batches(found):
+            if len(batch) == 1:
+                yield batch[0], slices_of(listed.row, batch[0].first, batch[0].stored, db)
+                continue
+            data = packed_pieces([(listed.row, piece.first) for piece in batch], db)
+            for piece in batch:
+                yield piece, [data.get((listed.row, piece.first), b"")]
+        if found[-1].first + found[-1].records <= begin:
+            return  # it goes round in circles
+        begin = found[-1].first + found[-1].records

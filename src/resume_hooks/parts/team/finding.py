@@ -2,18 +2,24 @@
 
 All words first, then any of them, then their beginnings. What the server ranks is read, compared with the phrases
 that were asked for, and put in the order of the words that it has and how near they stand.
+
+What is damaged there, or too large to be looked into, is left out and counted; nobody's sessions take so long to read
+that others' are not found.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
-from resume_hooks.parts.team.connect import Connection
-from resume_hooks.parts.team.fetching import piece_text
+from resume_hooks.errors import ImportFailed
+from resume_hooks.parts.team import rows as columns
 from resume_hooks.parts.team.pieces import quoted
-from resume_hooks.parts.team.sessions import TeamSession, listed
+from resume_hooks.parts.team.rows import Database, Form
+from resume_hooks.parts.team.sessions import TeamSession, of_rows
+from resume_hooks.parts.team.stored_pieces import SLICE, batches, packed_pieces, part_name, slices_of, unpacked
 from resume_hooks.search.index.extract import TextExtractor
 from resume_hooks.search.index.tokenize import stem
 from resume_hooks.search.query import Query, Term, parse
@@ -32,8 +38,26 @@ _LOOKED_AT = 20
 _READ = 1_000
 """Turns that have the words of a phrase whose texts are read at most, to see which of them have the phrase."""
 
+_LARGEST = 8 * 1024 * 1024
+"""Bytes of a piece that is looked into, unpacked; larger ones hold a line that nobody typed."""
+
+_MOST_OF_ONE = 64 * 1024 * 1024
+"""Bytes of one member's pieces that are looked into, so that nobody's rows take all the time of others' searches."""
+
 _INSTANT = timedelta(microseconds=1)
-_FIND = "select * from team.find(%s::tsquery, %s::timestamptz, %s, %s, %s, %s::timestamptz)"
+_AHEAD = timedelta(days=1)
+"""How far another machine's clock may be ahead; what claims to be from later is not asked for."""
+
+_FIND = (
+    "select session::text, part::text, record::text, extract(epoch from at)::float8::text, rank::text"
+    " from team.find(%s::tsquery, %s::timestamptz, %s, %s, %s, %s::timestamptz)"
+)
+_PLACES = (
+    "select q.part::text, q.record::text, p.name, c.first::text, c.records::text, c.raw::text, c.sha,"
+    " octet_length(c.data)::text from unnest(%s::bigint[], %s::int[]) q(part, record)"
+    " join team.chunk c on c.part = q.part and c.first <= q.record and c.first + c.records > q.record"
+    " join team.part p on p.id = c.part"
+)
 
 
 class TeamHit(NamedTuple):
@@ -82,30 +106,58 @@ class _Row(NamedTuple):
     rank: float
 
 
-def find(words: Sequence[str], db: Connection, among: Narrowing = EVERY, *, most: int) -> Found:
+class _Place(NamedTuple):
+    """Where a turn stands: the file's name, and of the piece that has it the first record, its size and digest."""
+
+    part: int
+    record: int
+    name: str
+    first: int
+    records: int
+    raw: int
+    sha: bytes
+    stored: int
+
+
+_ROW = Form(_Row, (columns.row_number, columns.row_number, columns.count, columns.epoch, columns.real))
+_PLACE = Form(
+    _Place,
+    (
+        columns.row_number, columns.count, part_name, columns.count, columns.whole(1), columns.whole(1), columns.digest,
+        columns.whole(1),
+    ),
+)  # fmt: skip
+
+
+def find(words: Sequence[str], db: Database, among: Narrowing = EVERY, *, most: int) -> Found:
     """The ``most`` best hits. UsageError where nothing in the words can be looked up."""
     query = parse(words)
-    has_phrases, shown = any(term.exact for term in (*query.terms, *query.excluded)), _HitReader(query)
-    rows: dict[tuple[int, int], _Row] = {}
+    has_phrases = any(term.exact for term in (*query.terms, *query.excluded))
+    reading = _Reading(query, db)
+    known: dict[tuple[int, int], _Row] = {}
     hits: list[TeamHit] = []
-    more = False
+    more, before = False, db.refused
     for asked in asked_of(query):
-        until: datetime | None = None
-        while len(hits if has_phrases else rows) < most:
-            told = (asked, among.since or "-infinity", _RANKED, among.mine, among.project, until or "infinity")
-            found = [_Row(*row) for row in db.execute(_FIND, told)]
-            fresh = [row for row in sorted(found, key=lambda row: -row.rank) if row[1:3] not in rows]
-            rows.update((row[1:3], row) for row in fresh)
-            hits += _read(fresh, shown, db, max(_LOOKED_AT, most))
-            is_all = len(found) < _RANKED or not fresh
-            more = has_phrases and not is_all and len(rows) >= _READ
-            if is_all or more or not has_phrases:
+        until = datetime.now(UTC) + _AHEAD
+        while len(hits) < most:
+            told = (asked, among.since or "-infinity", _RANKED, among.mine, among.project, until)
+            refused = db.refused
+            found = db.rows(_FIND, told, _ROW)
+            is_page = len(found) + db.refused - refused >= _RANKED
+            fresh = [row for row in sorted(found, key=lambda row: -row.rank) if row[1:3] not in known]
+            known.update((row[1:3], row) for row in fresh)
+            hits += reading.hits(fresh, max(_LOOKED_AT, most))
+            is_all = not (is_page and fresh)
+            more = has_phrases and not is_all and len(known) >= _READ
+            if is_all or len(known) >= _READ or not (has_phrases or db.refused > refused):
                 break
             until = min(row.at for row in found) + _INSTANT
+        if not has_phrases and len(known) - (db.refused - before) >= most:
+            break
     best: dict[str, TeamHit] = {}
     for hit in sorted(hits, key=lambda hit: -hit.score):
         best.setdefault(hit.reference, hit)  # the same turn on two machines
-    return Found(list(best.values())[:most], len(rows) if more and len(best) < most else 0)
+    return Found(list(best.values())[:most], len(known) if more and len(best) < most else 0)
 
 
 def asked_of(query: Query) -> list[str]:
@@ -116,19 +168,6 @@ def asked_of(query: Query) -> list[str]:
     begun = [_term(term, lambda form: f"{stem_of(form)}:*") for term in query.terms]
     forms = [" & ".join(every), *([" & ".join(exact)] if exact else [" | ".join(every), " | ".join(begun)])]
     return [f"({form}){without}" for form in dict.fromkeys(forms)]
-
-
-def _read(rows: Sequence[_Row], shown: _HitReader, db: Connection, most: int) -> list[TeamHit]:
-    """The hits among turns, the best ranked first, until there are ``most``."""
-    sessions = {session.row: session for session in listed(db, [row.session for row in rows])}
-    hits: list[TeamHit] = []
-    seen = [row for row in rows if row.session in sessions]
-    while seen and len(hits) < most:
-        now, seen = seen[:_LOOKED_AT], seen[_LOOKED_AT:]
-        pieces = _pieces(now, db)
-        made = [shown.hit(row, piece, sessions[row.session]) for row in now if (piece := pieces.get(row[1:3]))]
-        hits += [hit for hit in made if hit]
-    return hits
 
 
 def stem_of(form: str) -> str:
@@ -145,16 +184,59 @@ def _term(term: Term, word: Callable[[str], str]) -> str:
     return f"({' & '.join(tokens)})"
 
 
-def _pieces(rows: list[_Row], db: Connection) -> dict[tuple[int, int], tuple[Any, ...]]:
-    """The pieces that turns stand in, by part and record: name of the file, first record, size, digest, data."""
-    query = (
-        "select q.part, q.record, p.name, c.first, c.raw, c.sha, c.data"
-        " from unnest(%s::bigint[], %s::int[]) q(part, record)"
-        " join team.chunk c on c.part = q.part and c.first <= q.record and c.first + c.records > q.record"
-        " join team.part p on p.id = c.part"
-    )
-    told = [row.part for row in rows], [row.record for row in rows]
-    return {found[:2]: found[2:] for found in db.execute(query, told, binary=True)}
+class _Reading:
+    """Reads the turns that the server found, with what was read of each member."""
+
+    def __init__(self, query: Query, db: Database) -> None:
+        self._shown = _HitReader(query)
+        self._db = db
+        self._read = Counter[str]()
+
+    def hits(self, rows: Sequence[_Row], most: int) -> list[TeamHit]:
+        """The hits among turns, the best ranked first, until there are ``most``."""
+        sessions = {session.row: session for session in of_rows(self._db, [row.session for row in rows])}
+        hits: list[TeamHit] = []
+        left = [row for row in rows if row.session in sessions]
+        while left and len(hits) < most:
+            now, left = left[:_LOOKED_AT], left[_LOOKED_AT:]
+            hits += self._of(now, sessions)
+        return hits
+
+    def _of(self, rows: list[_Row], sessions: dict[int, TeamSession]) -> list[TeamHit]:
+        """The hits among some turns; those of one piece are read together."""
+        told = [row.part for row in rows], [row.record for row in rows]
+        asked = {row[1:3]: row for row in rows}
+        pieces: dict[tuple[int, int], list[_Place]] = {}
+        for place in self._db.rows(_PLACES, told, _PLACE):
+            row = asked.get(place[:2])
+            if row is not None and place.first <= place.record < place.first + place.records:
+                pieces.setdefault((place.part, place.first), []).append(place)
+        wanted = [
+            turns[0] for turns in pieces.values() if self._may_read(turns[0], sessions[asked[turns[0][:2]].session])
+        ]
+        hits: list[TeamHit] = []
+        for batch in batches(wanted):
+            data = packed_pieces([(piece.part, piece.first) for piece in batch if piece.stored <= SLICE], self._db)
+            for piece in batch:
+                turns, packed = pieces[piece.part, piece.first], data.get((piece.part, piece.first))
+                slices = slices_of(piece.part, piece.first, piece.stored, self._db) if packed is None else [packed]
+                try:
+                    lines = b"".join(unpacked(slices, piece.raw, piece.sha))
+                except ImportFailed:
+                    self._db.refused += len(turns)
+                    continue
+                for place in turns:
+                    row = asked[place[:2]]
+                    hit = self._shown.hit(row, place, lines, sessions[row.session])
+                    hits += [hit] if hit else []
+        return hits
+
+    def _may_read(self, piece: _Place, session: TeamSession) -> bool:
+        """Whether a piece is looked into; else it counts as refused."""
+        self._read[session.owner] += piece.raw
+        may = piece.raw <= _LARGEST and piece.stored <= _LARGEST and self._read[session.owner] <= _MOST_OF_ONE
+        self._db.refused += not may
+        return may
 
 
 class _HitReader:
@@ -172,10 +254,9 @@ class _HitReader:
         self._phrases = [Phrase(term.text) for term in query.terms if term.exact]
         self._without = [Phrase(term.text) for term in query.excluded if term.exact]
 
-    def hit(self, row: _Row, piece: tuple[Any, ...], session: TeamSession) -> TeamHit | None:
+    def hit(self, row: _Row, place: _Place, text: bytes, session: TeamSession) -> TeamHit | None:
         """A turn as a hit, by its best record; None where its text does not bear it out."""
-        name, first, raw, sha, data = piece
-        lines = piece_text(bytes(data), raw, bytes(sha)).split(b"\n")[row.record - first :]
+        name, lines = place.name, text.split(b"\n")[row.record - place.first :]
         best: tuple[int, Snippet] | None = None
         missing = set(range(len(self._phrases)))
         terms: set[int] = set()
@@ -196,7 +277,8 @@ class _HitReader:
             session.title, session.project, row.at.isoformat(), snippet.text,
             tuple(term for place, term in enumerate(names) if place in terms),
             tuple(term for place, term in enumerate(names) if place not in terms),
-            round(len(terms) + snippet.near + min(row.rank, 1.0) / 2, 3), session.mine,
+            round(len(terms) + snippet.near + min(max(row.rank, 0.0), 1.0) / 2, 3),
+            session.mine and not session.given,
         )  # fmt: skip
 
     def _texts(self, lines: list[bytes], number: int, *, subagent: bool) -> list[tuple[int, Snippet, str]]:

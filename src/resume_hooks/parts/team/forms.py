@@ -35,6 +35,7 @@ class TeamForm(Strict):
             Like(
                 row="its number on the server",
                 visible="private, project or team; shared_with are single members beside",
+                given="true: one's own that was a member's who left; nobody verified his words",
                 pushed="when the machine sent of it last",
                 raw=Bytes,
             ),
@@ -44,7 +45,7 @@ class TeamForm(Strict):
         Annotated[
             Pushed,
             Like(
-                result="sent, unchanged, replaced, shorter, forgotten or busy",
+                result="sent, unchanged, replaced, shorter, forgotten, scrubbed (elsewhere), expired or busy",
                 raw=Bytes,
                 stored=Bytes,
                 secrets="left out, by kind",

@@ -10,16 +10,16 @@ import contextlib
 import json
 import os
 import re
-import shutil
 import socket
 import uuid
 
 from resume_hooks import paths
 from resume_hooks.errors import WriteFailed
 from resume_hooks.parts.team.connect import TeamFailed, connected, service_named
+from resume_hooks.parts.team.rows import login
 from resume_hooks.parts.team.team_file import FILE, PUSHES, VERSION, Team, folder, found
 from resume_hooks.paths import Where, canonical
-from resume_hooks.storage import state_file
+from resume_hooks.storage import removal, state_file
 from resume_hooks.system.git_worktrees import git_folder
 from resume_hooks.system.text import encodable, one_line, plain_line
 
@@ -43,11 +43,10 @@ def join(service: str, where: Where, label: str = "") -> Team:
     known = found(where)
     machine = known.machine if known else str(uuid.uuid4())
     with connected(service_named(service)) as db:
-        db.execute("select team.enter(%s, %s)", (machine, label or socket.gethostname()))
-        row = db.execute("select session_user::text").fetchone()
-    login = str(row[0]) if row else ""
-    same = known is not None and (known.service, known.login) == (service, login)
-    team = Team(service, login, machine, known.projects if known and same else ())
+        db.run("select team.enter(%s, %s)", (machine, label or socket.gethostname()))
+        name = db.value("select session_user::text", (), login) or ""
+    same = known is not None and (known.service, known.login) == (service, name)
+    team = Team(service, name, machine, known.projects if known and same else ())
     keep(team, where)
     return team
 
@@ -63,14 +62,14 @@ def keep(team: Team, where: Where) -> None:
             os.utime(mark, (0, 0))
         elif not team.projects:
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(mark)
+                removal.remove_file(mark, where.state)
     except OSError as error:
         raise WriteFailed(f"The team could not be remembered: {error.strerror}", "Check the state folder.") from error
 
 
 def leave(where: Where) -> None:
     """Forget the team here, with what was pulled; what the team has stays with it."""
-    shutil.rmtree(folder(where), ignore_errors=True)
+    removal.discard(folder(where), where.state)
 
 
 def project_of(cwd: str) -> str:

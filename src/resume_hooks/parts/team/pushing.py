@@ -16,8 +16,9 @@ from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 from resume_hooks.derive.imports.read_bundle import is_place
-from resume_hooks.errors import SessionNotFound, SessionOpen
-from resume_hooks.parts.team.connect import FORGOTTEN, Connection, TeamFailed, refusals
+from resume_hooks.errors import ImportFailed, SessionNotFound, SessionOpen
+from resume_hooks.parts.team import rows
+from resume_hooks.parts.team.connect import EXPIRED, FORGOTTEN, SCRUBBED, TeamFailed, refusals
 from resume_hooks.parts.team.cursor import (
     Cursor,
     SentPlace,
@@ -30,7 +31,9 @@ from resume_hooks.parts.team.cursor import (
     stands,
 )
 from resume_hooks.parts.team.joined import project_of
-from resume_hooks.parts.team.pieces import LinePiece, pieces_of, records_of
+from resume_hooks.parts.team.pieces import MOST_RAW, LinePiece, pieces_of, records_of
+from resume_hooks.parts.team.rows import Database, Form
+from resume_hooks.parts.team.stored_pieces import MOST_STORED, slices_of
 from resume_hooks.parts.team.team_file import Team
 from resume_hooks.paths import Where
 from resume_hooks.reading.bundle import files_of
@@ -46,7 +49,12 @@ from resume_hooks.system.text import encodable, one_line, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 
 _BUSY = "Another command is sending this session"
-_APPEND = "select * from team.append(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+_APPEND = "select records::text, head from team.append(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+
+_REFUSED: dict[str, Literal["forgotten", "scrubbed", "expired"]] = {
+    FORGOTTEN: "forgotten", SCRUBBED: "scrubbed", EXPIRED: "expired"
+}  # fmt: skip
+"""What becomes of a session that the server takes never again, not from here, or not any more."""
 
 
 class Pushed(NamedTuple):
@@ -57,12 +65,32 @@ class Pushed(NamedTuple):
 
     session_id: str
     title: str
-    result: Literal["sent", "unchanged", "replaced", "shorter", "forgotten", "busy"]
+    result: Literal["sent", "unchanged", "replaced", "shorter", "forgotten", "scrubbed", "expired", "busy"]
     pieces: int = 0
     records: int = 0
     raw: int = 0
     stored: int = 0
     secrets: dict[str, int] = {}  # noqa: RUF012 - as above
+
+
+class _Taken(NamedTuple):
+    """What the server has of a file: so many records, and the digest of all."""
+
+    records: int
+    head: bytes
+
+
+class _SentPiece(NamedTuple):
+    """A piece as the server has it."""
+
+    first: int
+    records: int
+    sha: bytes
+    head: bytes
+
+
+_TAKEN = Form(_Taken, (rows.count, rows.head))
+_SENT = Form(_SentPiece, (rows.count, rows.whole(1), rows.digest, rows.digest))
 
 
 class _DivergedError(Exception):
@@ -73,7 +101,7 @@ class _ShorterError(Exception):
     """The server has more than the file, which is its beginning."""
 
 
-def push(session: SessionFile, team: Team, db: Connection, where: Where, *, rescan: bool = False) -> Pushed:
+def push(session: SessionFile, team: Team, db: Database, where: Where, *, rescan: bool = False) -> Pushed:
     """Bring the team up to date with a session. TeamFailed, SessionNotFound, WriteFailed."""
     title = about(session, Family(where), where)["title"]
     try:
@@ -81,10 +109,11 @@ def push(session: SessionFile, team: Team, db: Connection, where: Where, *, resc
         with refusals(), locked_folder(place, where, _BUSY, "Could not keep the place in"):
             return _Push(session, team, db, where, rescan=rescan).run()
     except TeamFailed as error:
+        if error.state not in _REFUSED:
+            raise
         if error.state == FORGOTTEN:
             note_forgotten(session.session_id, where)
-            return Pushed(session.session_id, title, "forgotten")
-        raise
+        return Pushed(session.session_id, title, _REFUSED[error.state])
     except _ShorterError:
         return Pushed(session.session_id, title, "shorter")
     except SessionOpen:
@@ -170,7 +199,7 @@ class _Count:
 class _Push:
     """One session on its way."""
 
-    def __init__(self, session: SessionFile, team: Team, db: Connection, where: Where, *, rescan: bool) -> None:
+    def __init__(self, session: SessionFile, team: Team, db: Database, where: Where, *, rescan: bool) -> None:
         self._session = session
         self._team = team
         self._db = db
@@ -192,6 +221,8 @@ class _Push:
     def run(self) -> Pushed:
         """Send what is missing."""
         known, result = self._cursor, "sent"
+        if known.drop:
+            self._db.run("select team.scrubbed(%s, %s)", (self._session.session_id, self._team.machine))
         row = self._begin(0, drop=False)
         places = known.places if known.row in {0, row} and not (self._rescan or known.drop) else {}
         try:
@@ -213,8 +244,10 @@ class _Push:
     def _begin(self, old: int, *, drop: bool) -> int:
         base = self._cursor.base if not old else 0
         told = (self._session.session_id, self._team.machine, json.dumps(self._about), old or None, drop, base or None)
-        found = self._db.execute("select team.begin_session(%s, %s, %s, %s, %s, %s)", told).fetchone()
-        return int(found[0]) if found else 0
+        row = self._db.value("select team.begin_session(%s, %s, %s, %s, %s, %s)::text", told, rows.row_number)
+        if row is None:
+            raise TeamFailed("The team's database does not say where the session goes", "Who runs it?")
+        return row
 
     def _send(self, row: int, places: dict[str, SentPlace]) -> dict[str, SentPlace]:
         """Every file; where each one ends then."""
@@ -233,56 +266,71 @@ class _Push:
         return found
 
     def _send_file(self, row: int, name: str, path: str, place: SentPlace) -> SentPlace:
-        records, offset, head = place.records, place.offset, bytes.fromhex(place.head)
-        for piece in pieces_of(path, self._known, records, offset):
-            answer = self._append(row, name, head, piece)
-            if answer != (records + piece.records, hashlib.sha256(head + piece.sha).digest()):
-                place = self._agreed(row, name, path)  # somebody else sent, or our cursor is an old one
-                if place.records <= records:
-                    raise _DivergedError
-                return self._send_file(row, name, path, place)
-            self._count.add(piece)
-            (records, head), offset = answer, piece.end
-        return place_at(path, offset, records, head)
+        while True:
+            records, offset, head = place.records, place.offset, bytes.fromhex(place.head)
+            for piece in pieces_of(path, self._known, records, offset):
+                answer = self._append(row, name, head, piece)
+                if answer != (records + piece.records, hashlib.sha256(head + piece.sha).digest()):
+                    break
+                self._count.add(piece)
+                (records, head), offset = answer, piece.end
+            else:
+                return place_at(path, offset, records, head)
+            place = self._agreed(row, name, path)  # somebody else sent, or our cursor is an old one
+            if place.records <= records:
+                raise _DivergedError
 
-    def _append(self, row: int, name: str, head: bytes, piece: LinePiece) -> tuple[int, bytes]:
+    def _append(self, row: int, name: str, head: bytes, piece: LinePiece) -> _Taken:
         turns, times, words = zip(*piece.passages, strict=True) if piece.passages else ((), (), ())
         told = (
             row, name, piece.first, head, piece.records, piece.raw, piece.sha, piece.data, rules().version,
             json.dumps(piece.secrets), list(turns), list(times), list(words),
         )  # fmt: skip
-        found = self._db.execute(_APPEND, told, binary=True).fetchone()
-        if found is None:
+        taken = self._db.row(_APPEND, told, _TAKEN)
+        if taken is None:
             raise _DivergedError
-        return int(found[0]), bytes(found[1])
+        return taken
 
     def _agreed(self, row: int, name: str, path: str) -> SentPlace:
         """How far the file is what the server has of it."""
         query = (
-            "select c.first, c.records, c.sha, c.head from team.chunk c join team.part p on p.id = c.part"
+            "select c.first::text, c.records::text, c.sha, c.head from team.chunk c join team.part p on p.id = c.part"
             " where p.session = %s and p.name = %s order by c.first"
         )
         learn_file(self._known, path)
         ours, offset, number, head = records_of(path, self._known), 0, 0, b""
-        for first, count, sha, chain in self._db.execute(query, (row, name)):
-            lines = list(islice(ours, count))
-            body = b"".join(record.body for record in lines)
-            if len(lines) < count:
-                self._compare_rest(row, name, first, body)
-            if first != number or hashlib.sha256(body).digest() != bytes(sha):
+        for piece in self._db.rows(query, (row, name), _SENT):
+            body, lines, end = bytearray(), 0, offset
+            for record in islice(ours, piece.records):
+                if len(body) >= MOST_RAW:  # a piece of ours ends there, whatever the server says of this one
+                    raise _DivergedError
+                body += record.body
+                lines, end = lines + 1, record.end
+            if lines < piece.records:
+                self._compare_rest(row, name, piece.first, bytes(body))
+            if piece.first != number or hashlib.sha256(body).digest() != piece.sha:
                 raise _DivergedError
-            number, offset, head = number + count, lines[-1].end, bytes(chain)
+            number, offset, head = number + lines, end, piece.head
         return SentPlace(0, offset, number, 0, head.hex())
 
     def _compare_rest(self, row: int, name: str, first: int, body: bytes) -> None:
         """Of a file that ends before the server's does: whether it is its beginning, or something else."""
         query = (
-            "select c.data from team.chunk c join team.part p on p.id = c.part"
+            "select c.part::text from team.chunk c join team.part p on p.id = c.part"
             " where p.session = %s and p.name = %s and c.first = %s"
         )
-        found = self._db.execute(query, (row, name, first)).fetchone()
-        if found is not None and zlib.decompressobj().decompress(bytes(found[0]), len(body) or 1)[: len(body)] == body:
-            if self._rescan or self._cursor.drop:
-                raise _DivergedError
-            raise _ShorterError
-        raise _DivergedError
+        part = self._db.value(query, (row, name, first), rows.row_number)
+        if part is None or not self._begins_with(body, part, first):
+            raise _DivergedError
+        if self._rescan or self._cursor.drop:
+            raise _DivergedError
+        raise _ShorterError
+
+    def _begins_with(self, body: bytes, part: int, first: int) -> bool:
+        unpacking, begun = zlib.decompressobj(), b""
+        with contextlib.suppress(zlib.error, ImportFailed):
+            for packed in slices_of(part, first, MOST_STORED, self._db):
+                begun += unpacking.decompress(packed, len(body) - len(begun) or 1)
+                if len(begun) >= len(body):
+                    break
+        return begun[: len(body)] == body

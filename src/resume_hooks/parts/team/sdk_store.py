@@ -9,15 +9,53 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from resume_hooks.errors import UsageError
-from resume_hooks.parts.team.connect import connected_async, service_named
+from resume_hooks.parts.team import rows
+from resume_hooks.parts.team.connect import TeamFailed, connected_async, service_named
+from resume_hooks.parts.team.rows import Form
+
+if TYPE_CHECKING:
+    import psycopg
 
 Entry = dict[str, Any]
 Key = dict[str, Any]
-Rows = list[tuple[Any, ...]]
+Row = TypeVar("Row")
+
+MOST_LOADED = 1024 * 1024 * 1024
+"""Bytes of a session's entries as JSON."""
+
+
+class _Part(NamedTuple):
+    row: int
+    entries: int
+    summary: bytes
+
+
+class _Listed(NamedTuple):
+    name: str
+    mtime: int
+
+
+class _Summary(NamedTuple):
+    summary: bytes
+    mtime: int
+
+
+_ANY_BYTES = rows.blob(MOST_LOADED)
+
+
+def _bytes_or_none(raw: bytes | None) -> bytes:
+    return raw or b""
+
+
+_PART = Form(_Part, (rows.row_number, rows.count, _bytes_or_none))
+_LISTED = Form(_Listed, (rows.text, rows.count))
+_SUMMARY = Form(_Summary, (_ANY_BYTES, rows.count))
+_BYTES = Form(bytes, (_ANY_BYTES,))
+_TEXT = Form(str, (rows.text,))
 
 
 class PostgresSessionStore:
@@ -36,22 +74,25 @@ class PostgresSessionStore:
                 "insert into team.sdk_part(project_key, session_id, subpath) values(%s, %s, %s) on conflict do nothing",
                 place,
             )
-            found = await db.execute(
-                "select id, entries, summary from team.sdk_part"
+            found = await _asked(
+                db,
+                "select id::text, entries::text, summary from team.sdk_part"
                 " where owner = team.me() and project_key = %s and session_id = %s and subpath = %s for update",
                 place,
+                _PART,
             )
-            row = await found.fetchone()
-            if row is None:
+            if not found:
                 raise UsageError("The session was deleted while it was appended to", "Append again.")
-            part, count, summary = row
+            part, count, summary = found[0]
             uuids = [entry["uuid"] for entry in entries if isinstance(entry.get("uuid"), str) and entry["uuid"]]
-            answer = await db.execute(
+            answer = await _asked(
+                db,
                 "insert into team.sdk_seen select %s, u from unnest(%s::bytea[]) u"
                 " on conflict do nothing returning uuid",
                 (part, [uuid.encode("utf-8", "surrogatepass") for uuid in dict.fromkeys(uuids)]),
+                _BYTES,
             )
-            new = {bytes(uuid).decode("utf-8", "surrogatepass") for (uuid,) in await answer.fetchall()}
+            new = {uuid.decode("utf-8", "surrogatepass") for uuid in answer}
             fresh = []
             for entry in entries:
                 uuid = entry.get("uuid")
@@ -76,28 +117,32 @@ class PostgresSessionStore:
 
     async def load(self, key: Key) -> list[Entry] | None:
         """Every entry in the order of its append; None for a session that there is not."""
-        rows = await self._rows(
+        pieces = await self._rows(
             "select c.data from team.sdk_chunk c join team.sdk_part p on p.id = c.part"
             " where owner = team.me() and project_key = %s and session_id = %s and subpath = %s"
             " order by c.first",
             (*_main(key), key.get("subpath") or ""),
+            _BYTES,
         )
-        return [json.loads(line) for (data,) in rows for line in zlib.decompress(data).split(b"\n")] if rows else None
+        return _entries(pieces) if pieces else None
 
     async def list_sessions(self, project_key: str) -> list[dict[str, Any]]:
         """The main transcripts of a project, with the milliseconds of their last change."""
         query = (
-            "select session_id, mtime from team.sdk_part where owner = team.me() and project_key = %s and subpath = ''"
+            "select session_id, mtime::text from team.sdk_part"
+            " where owner = team.me() and project_key = %s and subpath = ''"
         )
-        return [{"session_id": name, "mtime": mtime} for name, mtime in await self._rows(query, (project_key,))]
+        found = await self._rows(query, (project_key,), _LISTED)
+        return [{"session_id": each.name, "mtime": each.mtime} for each in found]
 
     async def list_session_summaries(self, project_key: str) -> list[dict[str, Any]]:
         """Their folded summaries, on the same clock."""
         query = (
-            "select summary, mtime from team.sdk_part"
+            "select summary, mtime::text from team.sdk_part"
             " where owner = team.me() and project_key = %s and subpath = '' and summary is not null"
         )
-        return [{**json.loads(summary), "mtime": mtime} for summary, mtime in await self._rows(query, (project_key,))]
+        found = await self._rows(query, (project_key,), _SUMMARY)
+        return [{**json.loads(each.summary), "mtime": each.mtime} for each in found]
 
     async def delete(self, key: Key) -> None:
         """Remove a transcript; the main one with all below it."""
@@ -116,11 +161,40 @@ class PostgresSessionStore:
             "select subpath from team.sdk_part"
             " where owner = team.me() and project_key = %s and session_id = %s and subpath <> ''"
         )
-        return [subpath for (subpath,) in await self._rows(query, _main(key))]
+        return await self._rows(query, _main(key), _TEXT)
 
-    async def _rows(self, query: str, values: Sequence[object]) -> Rows:
+    async def _rows(self, query: str, values: Sequence[object], form: Form[Row]) -> list[Row]:
         async with connected_async(self._service) as db:
-            return await (await db.execute(query.encode(), values)).fetchall()
+            return await _asked(db, query, values, form)
+
+
+async def _asked(db: psycopg.AsyncConnection[Any], query: str, values: Sequence[object], form: Form[Row]) -> list[Row]:
+    """The rows of a query. TeamFailed where one is not what was kept: to leave it out would change the session."""
+    found, refused = await rows.rows_of(db, query, values, form)
+    if refused:
+        raise _damaged()
+    return found
+
+
+def _entries(pieces: Iterable[bytes]) -> list[Entry]:
+    """What pieces hold. TeamFailed where that is no JSON, or more than ``MOST_LOADED``."""
+    entries: list[Entry] = []
+    room = MOST_LOADED
+    for packed in pieces:
+        unpacking = zlib.decompressobj()
+        try:
+            body = unpacking.decompress(packed, room)
+            if not unpacking.eof:
+                raise _damaged()
+            entries += [json.loads(line) for line in body.split(b"\n")]
+        except (zlib.error, ValueError, RecursionError) as error:
+            raise _damaged() from error
+        room = max(1, room - len(body))  # 0 would be no limit
+    return entries
+
+
+def _damaged() -> TeamFailed:
+    return TeamFailed("What the team's database keeps of this session is not what was kept", "Who runs it?")
 
 
 def _main(key: Key) -> tuple[str, str]:

@@ -1,12 +1,16 @@
-"""The sessions that one may see on the server, and which of them some words name."""
+"""The sessions that one may see on the server, and which of them some words name.
+
+One's own are asked for first and by themselves, so that nobody else's rows can stand before them.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound
-from resume_hooks.parts.team.connect import Connection
+from resume_hooks.parts.team import rows
+from resume_hooks.parts.team.rows import Database, Form
 from resume_hooks.sessions.locate import MIN_PREFIX
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH
@@ -14,25 +18,42 @@ from resume_hooks.transcripts.head_tail import TITLE_LENGTH
 VISIBLE = {"m": "private", "p": "project", "t": "team"}
 """Who may see a session, by the kind of its scope; single members come on top."""
 
+MOST_LISTED = 10_000
+"""Sessions that are listed at most: so many of one's own, and so many of others."""
+
+_MOST_NAMED = 1_000
+"""Sessions that words may name, of one's own and of others; of more nobody can choose."""
+
 _QUERY = """
-select s.id, s.session_id, m.login::text, a.label, s.title, s.folder, s.project, s.created, s.ended, s.parent, s.kind,
-  coalesce(c.kind::text, 'm'), coalesce(p.records, 0), coalesce(p.raw, 0), s.owner = team.me(), g.names,
-  extract(epoch from s.pushed)::float8
+select s.id::text, s.session_id, m.login::text, a.label, s.title, s.folder, s.project, s.created, s.ended, s.parent,
+  s.kind, coalesce(c.kind::text, 'm'), coalesce(p.records, 0)::text, coalesce(p.raw, 0)::text,
+  (s.owner = (select team.me()))::text, s.given::text, g.names, extract(epoch from s.pushed)::float8::text
 from team.session s join team.member m on m.id = s.owner join team.machine a on a.id = s.machine
   left join team.scope c on c.id = s.scope left join team.part p on p.session = s.id and p.name = ''
-  left join lateral (select array_agg(o.login::text order by o.login) as names from team.grant_ x
+  left join lateral (select json_agg(o.login order by o.login)::text as names from team.grant_ x
     join team.member o on o.id = x.member where x.session_id = s.session_id and x.owner = s.owner
       and (x.until is null or x.until > now())) g on true
-where s.live and (%(ids)s::bigint[] is null or s.id = any(%(ids)s))
-order by s.ended desc, s.pushed desc limit 10000
+where s.live
 """
+_OWN = " and s.owner = (select team.me())"
+_OTHERS = " and s.owner <> (select team.me())"
+_IN_ROWS = " and s.id = any(%(rows)s::bigint[])"
+_IN_IDS = " and s.session_id = any(%(ids)s::text[])"
+_NAMED = """ and (s.session_id = any(%(words)s::text[]) or starts_with(s.session_id, %(last)s)
+  or starts_with(s.session_id, %(first)s) or strpos(lower(s.title), lower(%(last)s)) > 0
+  or strpos(lower(s.title), lower(%(first)s)) > 0)"""
+_FITTING = """ order by m.login = %(front)s desc, s.session_id = any(%(words)s::text[]) desc,
+  s.title = any(%(words)s::text[]) desc, s.pushed desc limit %(most)s"""
+_NEWEST = " order by s.pushed desc limit %(most)s"
+"""By the server's clock: what a client says of its sessions can't bring them to the front."""
 
 
 class TeamSession(NamedTuple):
     """A session on one machine, as the server tells of it.
 
     ``row`` is its number there. ``visible`` is private, project or team; ``shared_with`` are single members beside.
-    ``pushed`` is when the machine sent of it last.
+    ``given`` is true for one's own that was a member's who left: his words, which nobody verified. ``pushed`` is when
+    the machine sent of it last.
     """
 
     row: int
@@ -50,26 +71,57 @@ class TeamSession(NamedTuple):
     records: int
     raw: int
     mine: bool
+    given: bool
     shared_with: tuple[str, ...]
     pushed: str
 
 
-def listed(db: Connection, rows: list[int] | None = None) -> list[TeamSession]:
-    """What one may see, the newest first; of ``rows`` alone where they are given."""
-    found = []
-    for row in db.execute(_QUERY, {"ids": rows}):
-        number, session_id, owner, machine, title, folder, project, created, ended, parent, kind = row[:11]
-        visible, records, raw, mine, names, pushed = row[11:]
-        found.append(TeamSession(
-            number, session_id, owner, one_line(plain_line(machine), 100), one_line(plain_line(title), TITLE_LENGTH),
-            folder, one_line(plain_line(project), 300), created, ended, parent, kind, VISIBLE.get(visible, "private"),
-            records, raw, mine, tuple(names or ()), clock.from_epoch(pushed),
-        ))  # fmt: skip
-    return found
+def _pushed(raw: bytes | None) -> str:
+    return clock.from_epoch(rows.real(raw))
 
 
-def named(locator: str, sessions: list[TeamSession]) -> TeamSession:
-    """The session that words name: an id, its beginning, a title or a part of one.
+_LISTED = Form(
+    TeamSession,
+    (
+        rows.row_number, rows.session_id, rows.login, rows.line(100), rows.line(TITLE_LENGTH), rows.folder,
+        rows.line(300), rows.instant, rows.instant, rows.session_id_or_none, rows.line(40), rows.one_of(VISIBLE),
+        rows.count, rows.count, rows.truth, rows.truth, rows.logins, _pushed,
+    ),
+)  # fmt: skip
+
+
+def listed(db: Database, *, mine: bool = False) -> list[TeamSession]:
+    """What one may see, one's own alone with ``mine``, the newest first; the ``MOST_LISTED`` pushed last."""
+    return _found(db, _NEWEST, {}, mine=mine, most=MOST_LISTED)
+
+
+def of_rows(db: Database, numbers: list[int]) -> list[TeamSession]:
+    """The sessions with these numbers that one may see."""
+    return db.rows(_QUERY + _IN_ROWS + _NEWEST, {"rows": numbers, "most": len(numbers)}, _LISTED)
+
+
+def of_ids(db: Database, ids: list[str], *, mine: bool = False) -> list[TeamSession]:
+    """The sessions with these ids that one may see, the newest first; several machines may have the same."""
+    return _found(db, _IN_IDS + _NEWEST, {"ids": ids}, mine=mine, most=_MOST_NAMED)
+
+
+def named(locator: str, db: Database, *, mine: bool = False) -> TeamSession:
+    """The session that words name, among one's own with ``mine``. SessionNotFound, AmbiguousLocator."""
+    words = locator.strip()
+    front, _, rest = words.partition(":")
+    values = {"words": [words, rest or words], "first": words, "last": rest or words, "front": front.partition("@")[0]}
+    return chosen(locator, _found(db, _NAMED + _FITTING, values, mine=mine, most=_MOST_NAMED))
+
+
+def _found(db: Database, which: str, values: dict[str, Any], *, mine: bool = False, most: int) -> list[TeamSession]:
+    found: list[TeamSession] = []
+    for whose in [_OWN] if mine else [_OWN, _OTHERS]:
+        found += db.rows(_QUERY + whose + which, {**values, "most": most}, _LISTED)
+    return sorted(found, key=lambda session: (session.ended, session.pushed), reverse=True)
+
+
+def chosen(locator: str, sessions: list[TeamSession]) -> TeamSession:
+    """The session of some, the newest first, that words name: an id, its beginning, a title or a part of one.
 
     ``owner:`` or ``owner@machine:`` may stand before it; of one that is on several machines it is else the one that
     went on last. SessionNotFound, AmbiguousLocator.

@@ -6,15 +6,17 @@ import contextlib
 import os
 from datetime import datetime
 
-from resume_hooks.parts.team.connect import Connection, TeamFailed, refusals
+from resume_hooks.parts.team import rows
+from resume_hooks.parts.team.connect import TeamFailed, refusals
 from resume_hooks.parts.team.cursor import cursor_of, keep_cursor, note_forgotten, pushed_here, session_folder
 from resume_hooks.parts.team.joined import required
+from resume_hooks.parts.team.rows import Database, Form
 from resume_hooks.parts.team.sessions import TeamSession
 from resume_hooks.parts.team.team_file import folder, found
 from resume_hooks.paths import Where, find_session, is_session_id, read_regular
 from resume_hooks.sessions.archived.manifest import all_archived
 from resume_hooks.sessions.locate import all_sessions
-from resume_hooks.storage import state_file
+from resume_hooks.storage import removal, state_file
 from resume_hooks.system.claude_settings import managed_days
 
 _QUEUE = "forget"
@@ -24,22 +26,22 @@ _HERE = b"here"
 """What stands in such a file where only what this machine pushed is to go; else all of one's machines' does."""
 
 
-def share(session: TeamSession, whom: str, until: datetime | None, db: Connection) -> None:
+def share(session: TeamSession, whom: str, until: datetime | None, db: Database) -> None:
     """Let others see a session: ``team``, ``project`` (its own), or a member's login, until an instant. TeamFailed."""
     kind, name = {"team": ("t", ""), "project": ("p", session.project)}.get(whom, ("g", whom))
-    db.execute("select team.share(%s, %s, %s, %s)", (session.session_id, kind, name, until))
+    db.run("select team.share(%s, %s, %s, %s)", (session.session_id, kind, name, until))
 
 
-def unshare(session: TeamSession, db: Connection) -> None:
+def unshare(session: TeamSession, db: Database) -> None:
     """Make a session private again, to everybody. TeamFailed."""
-    db.execute("select team.share(%s, 'm', '', null)", (session.session_id,))
+    db.run("select team.share(%s, 'm', '', null)", (session.session_id,))
 
 
-def forget(session_id: str, db: Connection, where: Where) -> int:
+def forget(session_id: str, db: Database, where: Where) -> int:
     """Have the server forget a session on all one's machines, for good; how many copies it had. TeamFailed."""
-    row = db.execute("select team.forget(%s)", (session_id,)).fetchone()
+    copies = db.value("select team.forget(%s)::text", (session_id,), rows.count)
     note_forgotten(session_id, where)
-    return int(row[0]) if row else 0
+    return copies or 0
 
 
 def note_deleted(session_id: str, where: Where) -> str:
@@ -72,7 +74,7 @@ def has_queued(where: Where) -> bool:
     return os.path.isdir(queue := os.path.join(folder(where), _QUEUE)) and bool(os.listdir(queue))
 
 
-def forget_queued(db: Connection, where: Where) -> list[str]:
+def forget_queued(db: Database, where: Where) -> list[str]:
     """Have everything forgotten that was deleted here; the ids."""
     queue = os.path.join(folder(where), _QUEUE)
     try:
@@ -88,11 +90,11 @@ def forget_queued(db: Connection, where: Where) -> list[str]:
             elif find_session(session_id, where) is None:  # else it was restored since
                 forget(session_id, db, where)
                 gone.append(session_id)
-            state_file.discard(note)
+            removal.discard(note, where.state)
     return gone
 
 
-def remove_gone(db: Connection, where: Where) -> list[str]:
+def remove_gone(db: Database, where: Where) -> list[str]:
     """Have what was deleted or scrubbed here, or expired, go from the server; the ids."""
     return [*forget_queued(db, where), *_remove(*expiring(where), db, where)]
 
@@ -106,10 +108,13 @@ def expiring(where: Where) -> tuple[list[str], int]:
     return sorted(pushed_here(where) - here), days
 
 
-def _remove(sessions: list[str], days: int, db: Connection, where: Where) -> list[str]:
+def _remove(sessions: list[str], days: int, db: Database, where: Where) -> list[str]:
     """Have the server remove what this machine pushed of sessions, as far as they are so old; the ids of those."""
-    rows = db.execute("select team.expire(%s, %s, %s)", (sessions, required(where).machine, days)) if sessions else ()
-    gone = [str(session_id) for (session_id,) in rows]
+    if not sessions:
+        return []
+    values = (sessions, required(where).machine, days)
+    told = db.rows("select gone from team.expire(%s, %s, %s) gone", values, Form(str, (rows.session_id,)))
+    gone = [session_id for session_id in told if session_id in sessions]  # it has no say in any other
     for session_id in gone:
-        state_file.discard(session_folder(session_id, where))
+        removal.discard(session_folder(session_id, where), where.state)
     return gone

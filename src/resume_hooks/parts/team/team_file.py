@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from typing import NamedTuple, Optional, Tuple
 
 from resume_hooks.paths import Where, read_object
-from resume_hooks.storage import state_file
+from resume_hooks.storage import removal, state_file
 from resume_hooks.system.invocation import typed
 
 FOLDER, FILE, VERSION = "team", "team.json", 1
@@ -97,8 +97,7 @@ def note_pushed(where: Where) -> None:
     with contextlib.suppress(OSError):
         state_file.replace(os.path.join(folder(where), _LAST), b"", where)
     for name in (UNTOLD, FAILING):
-        with contextlib.suppress(OSError):
-            os.unlink(os.path.join(folder(where), name))
+        removal.discard(os.path.join(folder(where), name), where.state)
 
 
 def last_push(where: Where) -> str:
@@ -113,7 +112,7 @@ def last_push(where: Where) -> str:
 def unpushed(where: Where) -> str:
     """What the team is not sent, and why, for the start that asks; no later one says it again. ``""`` for nothing."""
     try:
-        os.unlink(os.path.join(folder(where), UNTOLD))
+        removal.remove_file(os.path.join(folder(where), UNTOLD), where.state)
     except OSError:
         return ""
     known = failing(where)

@@ -18,6 +18,7 @@ from resume_hooks.sessions.archived.layout import MANIFEST, beside, folder_of, r
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, archived_ids, find
 from resume_hooks.sessions.archived.sessions import opened
 from resume_hooks.sessions.transcript_files import FOLDER, TranscriptFile, subagent_name
+from resume_hooks.storage import removal
 from resume_hooks.system.text import encodable
 
 
@@ -84,10 +85,8 @@ def briefly_opened(archived: ArchivedSession, where: Where) -> Iterator[str | No
     try:
         yield folder
     finally:
-        if not known and not os.path.islink(home) and _opened_at(folder) == opened_at:  # by nobody else since
-            import shutil  # 2 ms, which a search does not need
-
-            shutil.rmtree(home, ignore_errors=True)
+        if not known and _opened_at(folder) == opened_at:  # by nobody else since
+            removal.discard(home, where.state)
 
 
 def _opened_at(folder: str | None) -> int:

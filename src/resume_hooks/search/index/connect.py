@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import sqlite3
 import sys
 import time
@@ -33,6 +32,7 @@ from resume_hooks.search.index.unread import RawWords, Sought, UnreadFile, ranks
 from resume_hooks.search.index.update import FileWork, IsOver, Progress, UpdateOutcome, changes, update
 from resume_hooks.sessions.agents.registry import all_files, is_foreign
 from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.storage import removal
 from resume_hooks.storage.locks import lock
 from resume_hooks.storage.state_file import MODE
 from resume_hooks.system import programs
@@ -302,7 +302,7 @@ def _words(where: Where, *, fresh: bool) -> Postings:
         for level in LEVELS:
             own = os.path.join(folder, level)
             if fresh and os.path.lexists(own):
-                shutil.rmtree(own)
+                removal.remove(own, where.state)
             private_folder(own, where)
     except OSError as error:
         raise IndexUnusable(f"{folder} can't be used: {error.strerror}", "Check the state folder.") from error

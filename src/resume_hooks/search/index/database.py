@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from resume_hooks.errors import IndexDamaged, IndexUnusable
 from resume_hooks.paths import Where, is_own, is_private, private_folder
+from resume_hooks.storage import removal
 from resume_hooks.storage.state_file import MODE
 
 VERSION = 8  # the form of the table and of the words; an index of another version is built anew
@@ -59,6 +60,8 @@ def open_index(where: Where) -> sqlite3.Connection:
     with telling():
         try:
             private_folder(os.path.dirname(path), where)
+            if os.path.isdir(path):  # nothing of ours makes one there; one that holds something is somebody's
+                removal.remove_empty(path, where.state)
             flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
             os.close(os.open(path, flags, MODE))  # private from the first byte; SQLite's own files take its mode
             _require_own(path)
@@ -82,15 +85,11 @@ def open_read_only(path: str, timeout: float = BUSY) -> sqlite3.Connection:
 def remove_index(where: Where) -> None:
     """Remove an index, its words, and what SQLite keeps beside it; who has it open still reads the old one."""
     folder = words_folder(where)
-    if os.path.islink(folder) or os.path.isfile(folder):
-        os.unlink(folder)
-    elif os.path.isdir(folder):
-        import shutil  # 2 ms, which a search does not need
-
-        shutil.rmtree(folder)
+    with contextlib.suppress(FileNotFoundError):
+        removal.remove(folder, where.state)
     for ending in ("", *BESIDE):
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(index_file(where) + ending)
+            removal.remove_file(index_file(where) + ending, where.state)
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ from resume_hooks.seam import function_of, is_there
 from resume_hooks.sessions.agents.claude import NAME, Agent, Claude
 from resume_hooks.sessions.session_files import SessionFile, SessionStore, newest_first
 from resume_hooks.sessions.transcript_files import TranscriptFile
+from resume_hooks.storage import removal
 from resume_hooks.transcripts.head_tail import HeadTail
 
 ALL = "all"
@@ -92,13 +93,12 @@ def _takes_files(folder: str) -> bool:
 def _of_this_run() -> str:
     """A private folder that goes at the end; ``""`` where none can be made."""
     import atexit  # as above
-    import shutil
     import tempfile
 
     for place in (os.environ.get("TMPDIR") or "/tmp", "/dev/shm"):  # noqa: S108 - a folder of our own in it
         with contextlib.suppress(OSError):
             made = tempfile.mkdtemp(prefix="resume-hooks-", dir=place)
-            atexit.register(shutil.rmtree, made, ignore_errors=True)
+            atexit.register(removal.discard, made, place, follow_root=True)
             return made
     return ""
 

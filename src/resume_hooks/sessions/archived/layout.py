@@ -75,6 +75,11 @@ def real(place: str, where: Where, home: str = "") -> str:
     return os.path.join(home or where.config, *place.split("/"))
 
 
+def root_of(place: str, where: Where) -> str:
+    """The folder of the config home that a place lies in; the user may have made it a link."""
+    return os.path.join(where.config, place.partition("/")[0])
+
+
 def own_home(where: Where) -> str:
     """What manifests name this config home by; ``""`` where the state folder lies in it, since that serves no other."""
     home = where.config

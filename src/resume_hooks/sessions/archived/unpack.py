@@ -12,7 +12,6 @@ import errno
 import hashlib
 import lzma
 import os
-import shutil
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -20,6 +19,7 @@ from resume_hooks.errors import SessionNotFound, WriteFailed
 from resume_hooks.paths import Where, is_session_id, open_regular, private_folder
 from resume_hooks.sessions.archived.layout import HISTORY, beside, is_link, unpacked
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, find
+from resume_hooks.storage import removal
 from resume_hooks.storage.move import least_used, sizes_in
 from resume_hooks.storage.state_file import MODE, create, discard, sweep, sync_folder, temporary_in
 
@@ -117,7 +117,7 @@ def compared(archived: ArchivedSession, where: Where) -> str:
     """As ``opened``, every byte compared with its hash; what was unpacked, and has another one, is unpacked anew."""
     path = opened(archived, where)
     if not _is_same(archived, os.path.dirname(path)):
-        shutil.rmtree(os.path.dirname(path), ignore_errors=True)
+        removal.discard(os.path.dirname(path), where.state)
         path = opened(archived, where)
     return path
 
@@ -186,7 +186,7 @@ def _fill(archived: ArchivedSession, home: str, folder: str, where: Where) -> No
         for root, _, _ in os.walk(temporary):
             sync_folder(root)
         if os.path.lexists(folder):
-            shutil.rmtree(folder)
+            removal.remove(folder, where.state)
         os.rename(temporary, folder)
     finally:
         discard(temporary)
@@ -256,9 +256,9 @@ def _make_room(where: Where, wanted: int, but: str) -> None:
                 found.append((os.lstat(folder).st_mtime, folder, sum(sizes_in(folder))))
     taken = wanted + sum(size for _, _, size in found)
     for folder in least_used(found, taken - MAX_UNPACKED):
-        shutil.rmtree(folder, ignore_errors=True)
+        removal.discard(folder, where.state)
         with contextlib.suppress(OSError):
-            os.rmdir(os.path.dirname(folder))
+            removal.remove_empty(os.path.dirname(folder), where.state)
 
 
 def _unpacked_folders(home: str) -> Iterator[str]:

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.parts.team.connect import Connection
 from resume_hooks.parts.team.team_file import PUSHES, folder
 from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage import Family
@@ -23,6 +22,7 @@ from tests.e2e.harness.processes import wait_until
 from tests.e2e.plugin import ENGINE, spoken
 from tests.e2e.test_bundle import INTRODUCTION
 from tests.needs import REPO
+from tests.parts.team.server import Connection
 
 SECRET = "ghp_0a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R"
 

@@ -19,8 +19,9 @@ from resume_hooks.parts.codex.transcripts.lines import TITLE, first_lines
 from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.parts.codex.transcripts.segments import Finder, ThreadFile, segment_lines, segments_left
 from resume_hooks.paths import ENDING, Where, project_key
+from resume_hooks.storage import removal
 from resume_hooks.storage.move import least_used
-from resume_hooks.storage.state_file import discard, replace
+from resume_hooks.storage.state_file import replace
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE, label
 from resume_hooks.transcripts.records import Record, string
@@ -37,6 +38,7 @@ class ThreadCopies:
 
     def __init__(self, folder: str, agent: str, where: Where) -> None:
         self._folder = folder
+        self._root = removal.root_of(folder, where.state)
         self._agent = agent
         self._where = where
 
@@ -79,6 +81,10 @@ class ThreadCopies:
             os.utime(path)
         return path
 
+    def discard(self, path: str) -> None:
+        """Remove a copy; it can be made anew."""
+        removal.discard(path, self._root)
+
     def make_room(self) -> None:
         """Remove copies of what is gone, and those used least as far as the bound asks."""
         kept = []
@@ -91,11 +97,11 @@ class ThreadCopies:
             with contextlib.suppress(OSError):
                 status = os.lstat(path)
                 if not os.path.lexists(self.original(path)):
-                    os.unlink(path)
+                    removal.remove_file(path, self._root)
                 else:
                     kept.append((status.st_mtime, path, status.st_size))
         for path in least_used(kept, sum(size for _, _, size in kept) - MAX_COPIES):
-            discard(path)
+            self.discard(path)
 
 
 def _records(begun: Record, parts: list[ThreadFile], thread_id: str, missing: str, name: str) -> Iterator[Record]:

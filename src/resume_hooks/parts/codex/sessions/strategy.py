@@ -103,8 +103,7 @@ class Codex:
             yield copy
         finally:
             if not known:
-                with contextlib.suppress(OSError):
-                    os.unlink(copy)
+                self._copies.discard(copy)
 
     def original(self, path: str) -> str:
         """The rollout that a copy was made of; any other path as it is."""

@@ -22,6 +22,7 @@ from resume_hooks.parts.share.export.shared_page import carried
 from resume_hooks.parts.share.verbs import ImportOptions
 from resume_hooks.paths import Where, canonical
 from resume_hooks.sessions.locator_forms import IMPORT_ADDRESS, is_address
+from resume_hooks.sessions.project_folder import only_maker
 from resume_hooks.storage.staging import MAX_BYTES, PIECE, file_chunks, taken_in
 from resume_hooks.system.text import counted, plain_line
 
@@ -64,10 +65,11 @@ def bring_in(source: str, home: str) -> tuple[Receipt, str]:
 
 
 def _brought(taken: ImportSource, wish: BundleOptions) -> tuple[ImportPlan, Receipt]:
-    decided = plan.plan(taken, wish.home, Where())
-    if decided.existing is not None and not wish.force:
-        return decided, plan.known(decided, decided.existing)
-    return decided, carry_out(decided, Where(), dry_run=wish.dry_run)
+    with only_maker(wish.home, Where()):
+        decided = plan.plan(taken, wish.home, Where())
+        if decided.existing is not None and not wish.force:
+            return decided, plan.known(decided, decided.existing)
+        return decided, carry_out(decided, Where(), dry_run=wish.dry_run)
 
 
 @contextlib.contextmanager

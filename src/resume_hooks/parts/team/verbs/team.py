@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from resume_hooks.cli.options import current_folder, located, time_of
 from resume_hooks.cli.output import table
@@ -12,7 +11,8 @@ from resume_hooks.clock import minute
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.team import joined, sharing, team_file
 from resume_hooks.parts.team.connect import connected
-from resume_hooks.parts.team.sessions import TeamSession, listed, named
+from resume_hooks.parts.team.rows import Database
+from resume_hooks.parts.team.sessions import MOST_LISTED, TeamSession, listed, named, of_rows
 from resume_hooks.parts.team.verbs import (
     ForgetOptions,
     PullOptions,
@@ -30,6 +30,8 @@ from resume_hooks.sessions.agents.registry import require_whole
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted
+
+_MORE = ["There may be more: the latest are listed. Every act takes an id or a title of any."]
 
 
 def push(options: PushOptions) -> None:
@@ -63,18 +65,19 @@ def pull(options: PullOptions) -> None:
     team = joined.required(options.where)
     with connected(team.service) as db:
         gone = fetching.drop_gone(db, options.where)
-        paths = [fetching.pull(named(options.locator, listed(db)), db, options.where)] if options.locator else []
+        paths = [fetching.pull(named(options.locator, db), db, options.where)] if options.locator else []
     lines = [typed(f"outline {path}") for path in paths] + [f"{session_id} is gone" for session_id in gone]
     data = {"files": paths, "gone": gone, "written": bool(paths or gone)}
-    answer(options, data, lambda: "\n".join(lines) or "Nothing to do.")
+    answer(options, data, lambda: "\n".join(lines) or "Nothing to do.", db.notes)
 
 
 def sessions(options: SessionsOptions) -> None:
     """Print the sessions that one may see."""
     team = joined.required(options.where)
     with connected(team.service) as db:
-        found = [session for session in listed(db) if session.mine or not options.mine]
-    answer(options, {"sessions": found}, lambda: sessions_text(found))
+        found = listed(db, mine=options.mine)
+    notes = [*db.notes, *(_MORE if len(found) >= MOST_LISTED else [])]
+    answer(options, {"sessions": found}, lambda: sessions_text(found), notes)
 
 
 def search(options: SearchOptions) -> None:
@@ -93,7 +96,7 @@ def resume(options: ResumeOptions) -> None:
     home = canonical(options.home or current_folder())
     require_folder(options, home)
     with connected(team.service) as db:
-        wanted = named(options.locator, listed(db))
+        wanted = named(options.locator, db)
         wish = BundleOptions(home, whole=True, force=options.force, dry_run=options.dry_run)
         found, notes = fetching.resume(wanted, wish, db, options.where)
     came = found[-1]
@@ -109,7 +112,7 @@ def resume(options: ResumeOptions) -> None:
         ("in a shell", made.shell),
     ]
     data = {"sessions": [wanted], "receipt": made, "written": made.written}
-    answer(options, data, lambda: table(facts), [*made.warnings, *notes])
+    answer(options, data, lambda: table(facts), [*made.warnings, *notes, *db.notes])
     if options.start and not options.dry_run:
         start(start_of(came.session_id, made.file or made.parent_file, home, options.where))
 
@@ -132,7 +135,7 @@ def forget(options: ForgetOptions) -> None:
     asks = options.asks("Forgetting")
     team = joined.required(options.where)
     with connected(team.service) as db:
-        session = named(options.locator, [each for each in listed(db) if each.mine])
+        session = named(options.locator, db, mine=True)
         agreed = options.agreed(f"Forget '{session.title}' ({session.session_id}), for good?", asks=asks)
         copies = sharing.forget(session.session_id, db, options.where) if agreed else 0
     text = f"Forgotten: {session.title}, of {counted(copies, 'machine')}." if agreed else "Nothing was forgotten."
@@ -149,13 +152,13 @@ def _sent(locator: str | None, where: Where) -> SessionFile:
     return session
 
 
-def _on_own(options: ShareOptions | UnshareOptions, change: Callable[[Any, TeamSession], None], done: str) -> None:
+def _on_own(options: ShareOptions | UnshareOptions, change: Callable[[Database, TeamSession], None], done: str) -> None:
     team = joined.required(options.where)
     with connected(team.service) as db:
-        session = named(options.locator, [each for each in listed(db) if each.mine])
+        session = named(options.locator, db, mine=True)
         if not options.dry_run:
             change(db, session)
-            session = next(each for each in listed(db, [session.row]))
+            session = next(iter(of_rows(db, [session.row])), session)
     verb = "would be" if options.dry_run else "is"
     text = f"{session.title} ({session.session_id}) {verb} {'' if 'again' in done else 'shared '}{done}."
     answer(options, {"sessions": [session], "written": not options.dry_run}, lambda: text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -14,11 +15,13 @@ from resume_hooks.cli.verbs import search as core
 from resume_hooks.clock import minute
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.team import joined
-from resume_hooks.parts.team.connect import Connection, connected
-from resume_hooks.parts.team.sessions import TeamSession, listed, named
+from resume_hooks.parts.team.connect import connected
+from resume_hooks.parts.team.rows import Database
+from resume_hooks.parts.team.sessions import TeamSession, named
 from resume_hooks.parts.team.team_file import Team, found
 from resume_hooks.parts.team.verbs import SearchOptions
 from resume_hooks.system.invocation import is_model
+from resume_hooks.system.processes import is_below_client
 from resume_hooks.system.text import counted, plain_line
 
 if TYPE_CHECKING:
@@ -46,12 +49,15 @@ def answer_search(options: SearchOptions | core.SearchOptions, *, mine: bool = F
     older = (
         f"Of the turns with these words the newest {searched:,} were looked at for the phrase; there are older ones."
     )
-    answer(options, {"hits": hits}, lambda: _hits_text(hits), [older] if searched else [])
+    answer(options, {"hits": hits}, lambda: _hits_text(hits), [*([older] if searched else []), *db.notes])
 
 
-def connected_to_read(options: VerbOptions) -> AbstractContextManager[Connection]:
-    """A connection for what a model may also ask. UsageError where one asks and nobody allowed it."""
-    if is_model():
+def connected_to_read(options: VerbOptions) -> AbstractContextManager[Database]:
+    """A connection for what a model may also ask. UsageError where one asks and nobody allowed it.
+
+    A shell below a client counts as the model's, whatever it took from its environment.
+    """
+    if is_model() or (not sys.stdout.isatty() and is_below_client(options.where)):
         from resume_hooks.parts.team import background  # a user's search does without
 
         background.require_model_may_search(options.where)
@@ -68,7 +74,7 @@ def lineage(options: VerbOptions, here: Callable[[VerbOptions], list[Ancestor]])
         except SessionNotFound:
             if options.locator is None:
                 raise
-            return of_team(named(options.locator, listed(db)), db)
+            return of_team(named(options.locator, db), db)
         return with_team(rows, db)
 
 
@@ -109,8 +115,16 @@ def push_notes(done: Sequence[Pushed]) -> list[str]:
     """What to say of sessions that the server didn't take."""
     short = [each.title for each in done if each.result == "shorter"]
     gone = [each.title for each in done if each.result == "forgotten"]
+    scrubbed = [each for each in done if each.result == "scrubbed"]
+    old = [each.title for each in done if each.result == "expired"]
     notes = [f"'{title}' is shorter here than on the server, which keeps the longer one." for title in short]
-    return notes + [f"'{title}' was forgotten, and is not sent again." for title in gone]
+    notes += [f"'{title}' was forgotten, and is not sent again." for title in gone]
+    notes += [
+        f"'{each.title}' was scrubbed on another machine. It is sent again once it is scrubbed here, too:"
+        f" resume-hooks scrub {each.session_id} --in-place"
+        for each in scrubbed
+    ]
+    return notes + [f"'{title}' ended before what the team keeps, and is not sent." for title in old]
 
 
 def sessions_text(found: Sequence[TeamSession]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from resume_hooks.cli.options import folder_of
 from resume_hooks.cli.output import table
 from resume_hooks.errors import UsageError
-from resume_hooks.parts.team import joined, team_file
+from resume_hooks.parts.team import joined, rows, team_file
 from resume_hooks.parts.team.connect import VERSION, connected, form_of, schema, service_named
 from resume_hooks.parts.team.verbs import (
     InitOptions,
@@ -28,13 +28,13 @@ def init(options: InitOptions) -> None:
     sql = schema(form)
     if sql and not options.sql:
         with connected(service, any_form=True) as db, db.transaction():
-            if not form and db.execute("select to_regclass('team.about')::text").fetchone() != (None,):
+            if not form and db.value("select (to_regclass('team.about') is not null)::text", (), rows.truth):
                 raise UsageError(
                     f"{service} is a team's already",
                     f"Join it: resume-hooks team join {service}, or bring it up to date: "
                     f"resume-hooks team init {service} --upgrade",
                 )
-            db.execute(sql.encode())
+            db.run(sql)
     if options.upgrade:
         with connected(service, any_form=options.sql):  # one that is too new is refused
             done = f"The database has form {VERSION} now." if sql else "The database needs no upgrade."
@@ -59,15 +59,15 @@ def projects(options: ProjectsOptions) -> None:
         if not options.member:
             raise UsageError(f"Whom to {change}?", f"resume-hooks team projects {change} MEMBER")
         with connected(team.service) as db:
-            db.execute("select team.project_admit(%s, %s, %s)", (key, options.member, change == "admit"))
+            db.run("select team.project_admit(%s, %s, %s)", (key, options.member, change == "admit"))
         text = f"{options.member} {'reads' if change == 'admit' else 'no longer reads'} what is shared with {key}."
     elif change:
         others = tuple(name for name in team.projects if name != key)
         if change == "add":
             with connected(team.service) as db:
-                row = db.execute("select team.project_add(%s)", (key,)).fetchone()
-            if row and row[0]:
-                text = f"{row[0]} added {key} first, and can admit you to what is shared with it.\n"
+                first = db.value("select team.project_add(%s)::text", (key,), rows.login_or_none)
+            if first:
+                text = f"{first} added {key} first, and can admit you to what is shared with it.\n"
         team = team._replace(projects=(*others, key) if change == "add" else others)
         joined.keep(team, options.where)
     text += "\n".join(team.projects) or "No project is pushed at turns' ends."
@@ -85,10 +85,10 @@ def member(options: MemberOptions) -> None:
     if agreed:
         with connected(joined.required(options.where).service) as db:
             told = (options.login, options.change, options.to)
-            row = db.execute("select team.settle_member(%s, %s, %s)", told).fetchone()
+            count = db.value("select team.settle_member(%s, %s, %s)::text", told, rows.count)
         text = f"{options.login} {said}"
         text += f" the role {options.to or options.login}." if options.change == "keep" else "."
-        text += f" Sessions: {row[0]}." if row and options.change in {"give", "remove"} else ""
+        text += f" Sessions: {count}." if options.change in {"give", "remove"} else ""
     answer(options, {"written": agreed}, lambda: text)
 
 

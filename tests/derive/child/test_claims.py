@@ -1,0 +1,68 @@
+"""What a killed command left beside a session that was never made goes; what is somebody's stays."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.derive.child import claims
+from resume_hooks.parts.secrets import purge
+from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
+from tests.needs import REPO
+
+KILLED = """
+import os, sys
+from resume_hooks.derive import fork
+from resume_hooks.derive.child import write
+from resume_hooks.paths import Where
+from resume_hooks.sessions.locate import session_file
+write.create_session = lambda *_: os._exit(9)
+write.write(fork.plan(session_file(sys.argv[1]), Where()), Where())
+"""
+
+
+@pytest.mark.part("secrets")
+@pytest.mark.parametrize("by", ["the next child", "a scrub", "a start"])
+def test_what_a_killed_fork_left(config_home: ConfigHome, by: str) -> None:
+    """The folder of the child that never came, and its backups; by the next child, a scrub, or a start."""
+    path = Path(write_session(config_home.project(), SESSION, conversation(3)))
+    outputs = path.with_suffix("") / "tool-results"
+    outputs.mkdir(parents=True)
+    (outputs / "x.txt").write_text("a secret")
+    environ = {**os.environ, **config_home.environ, "PYTHONPATH": str(REPO / "src")}
+    done = subprocess.run([sys.executable, "-c", KILLED, str(path)], env=environ, check=False)
+    assert done.returncode == 9
+    left = [each for each in config_home.project().iterdir() if each.is_dir() and each.name != SESSION]
+    assert len(left) == 1
+    if by == "the next child":
+        with claims.claimed(session_id(5), config_home.project().name, config_home.where):
+            pass
+    elif by == "a scrub":
+        purge.clear_left(config_home.where)
+    else:
+        claims.sweep(config_home.where)
+    assert not left[0].exists()
+    assert (outputs / "x.txt").exists()
+    assert not (config_home.config / "resume-hooks" / "making").exists() or by != "the next child"
+
+
+def test_what_is_not_swept(config_home: ConfigHome) -> None:
+    """Of a process that runs, of a session that is there, and what no note of ours names."""
+    folder = config_home.config / "resume-hooks" / "making"
+    folder.mkdir(parents=True)
+    folder.parent.chmod(0o700)
+    project = config_home.project()
+    for number, process in ((1, os.getpid()), (2, 2**22 + 1)):
+        (project / session_id(number)).mkdir()
+        (folder / f"{process}.{session_id(number)}.{project.name}").touch()
+    write_session(project, session_id(2), conversation(1))
+    (folder / f"{2**22 + 1}.{session_id(3)}...").touch()
+    (folder / "odd").touch()
+    claims.sweep(config_home.where)
+    assert (project / session_id(1)).is_dir()
+    assert (project / session_id(2)).is_dir()
+    assert {path.name for path in folder.iterdir()} == {"odd", f"{os.getpid()}.{session_id(1)}.{project.name}"}

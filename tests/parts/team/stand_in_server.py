@@ -1,0 +1,106 @@
+"""Owns a server that speaks PostgreSQL's protocol and answers every query with whatever a test makes up.
+
+It is no database: a hostile server is bound to no type, no length and no number of rows. A real one could not even send
+what this does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+Value = bytes | None
+Answer = Callable[[str], Iterable[list[Value]]]
+"""The rows that answer a query."""
+
+_SSL, _GSS = 80877103, 80877104
+
+
+class Refusal(Exception):
+    """What the server answers a query with instead of rows."""
+
+
+class StandInServer:
+    """Listens on loopback until it is closed; ``queries`` are those that were asked."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+        self.queries: list[str] = []
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._socket.close()
+
+    def service(self, file: Path) -> str:
+        """Describe it to libpq; the name of its service."""
+        port = self._socket.getsockname()[1]
+        file.write_text(f"[stand-in]\nhost=127.0.0.1\nport={port}\ndbname=d\nuser=alice\n")
+        return "stand-in"
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._socket.accept()
+                threading.Thread(target=self._talk, args=(client,), daemon=True).start()
+
+    def _talk(self, client: socket.socket) -> None:
+        with contextlib.suppress(OSError, struct.error), client, client.makefile("rb") as stream:
+            size, code = struct.unpack("!ii", stream.read(8))
+            while code in {_SSL, _GSS}:
+                client.sendall(b"N")
+                size, code = struct.unpack("!ii", stream.read(8))
+            stream.read(size - 8)
+            client.sendall(
+                _message(b"R", struct.pack("!i", 0))
+                + _message(b"S", b"server_version\x0016.1\x00")
+                + _message(b"S", b"client_encoding\x00UTF8\x00")
+                + _message(b"K", struct.pack("!ii", 1, 1))
+                + _READY
+            )
+            query = ""
+            while kind := stream.read(1):
+                body = stream.read(struct.unpack("!i", stream.read(4))[0] - 4)
+                if kind == b"Q":
+                    client.sendall(self._answered(body[:-1].decode()) + _READY)
+                elif kind == b"P":
+                    query = body.split(b"\x00")[1].decode()
+                    client.sendall(_message(b"1", b""))
+                elif kind == b"B":
+                    client.sendall(_message(b"2", b""))
+                elif kind == b"E":
+                    client.sendall(self._answered(query))
+                elif kind == b"S":
+                    client.sendall(_READY)
+                elif kind == b"X":
+                    return
+
+    def _answered(self, query: str) -> bytes:
+        self.queries.append(query)
+        try:
+            rows = list(self.answer(query))
+        except Refusal as refusal:
+            text = refusal.args[0]
+            return _message(b"E", b"SERROR\x00VERROR\x00CXX000\x00M" + text + b"\x00\x00")
+        width = len(rows[0]) if rows else 0
+        columns = b"".join(b"c\x00" + struct.pack("!ihihih", 0, 0, 25, -1, -1, 1) for _ in range(width))
+        head = _message(b"T", struct.pack("!h", width) + columns)
+        return head + b"".join(map(_row, rows)) + _message(b"C", b"SELECT 1\x00")
+
+
+def _row(values: list[Value]) -> bytes:
+    cells = [struct.pack("!i", -1) if value is None else struct.pack("!i", len(value)) + value for value in values]
+    return _message(b"D", struct.pack("!h", len(values)) + b"".join(cells))
+
+
+def _message(kind: bytes, body: bytes) -> bytes:
+    return kind + struct.pack("!i", len(body) + 4) + body
+
+
+_READY = _message(b"Z", b"I")

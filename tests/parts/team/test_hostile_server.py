@@ -1,0 +1,338 @@
+"""A server that answers every query with whatever it likes: no file of the user's, no terminal and no memory is its.
+
+The stand-in is no database, so what it sends is bound to no type. Its hostile rows stand between good ones.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import hashlib
+import os
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from resume_hooks.derive.imports.bring_in import BundleOptions
+from resume_hooks.errors import ResumeHooksError
+from resume_hooks.parts.team import ancestry, fetching, finding, sharing
+from resume_hooks.parts.team.connect import TeamFailed, connected
+from resume_hooks.parts.team.cursor import Cursor, keep_cursor
+from resume_hooks.parts.team.joined import join, keep
+from resume_hooks.parts.team.pushing import push
+from resume_hooks.parts.team.rows import Database
+from resume_hooks.parts.team.sessions import listed, named
+from resume_hooks.parts.team.team_file import Team, folder
+from resume_hooks.sessions.locate import session_file
+from tests.builders import SESSION, ConfigHome, conversation, session_bytes, session_id, write_session
+from tests.needs import REPO
+from tests.parts.team.stand_in_server import Refusal, StandInServer, Value
+
+TEXT = session_bytes(conversation(3))
+"""The one good session that the server has."""
+
+SHA = hashlib.sha256(TEXT).digest()
+PACKED = zlib.compress(TEXT)
+HEAD = hashlib.sha256(SHA).digest()
+LINES = TEXT.count(b"\n")
+
+GOOD: dict[str, list[Value]] = {
+    "select version::text": [b"5"],
+    "select least::text": [b"3"],
+    "select session_user": [b"alice"],
+    "\nselect s.id::text": [
+        b"7", SESSION.encode(), b"alice", b"desk", b"Fix the parser", b"/src", b"h/o/r", b"2026-01-01T00:00:00Z",
+        b"2026-01-02T00:00:00Z", b"", b"", b"m", str(LINES).encode(), str(len(TEXT)).encode(), b"true", b"false", None,
+        b"1700000000.5",
+    ],
+    "select id::text, name": [b"3", b"", str(LINES).encode(), HEAD],
+    "select first::text, records::text, raw": [
+        b"0", str(LINES).encode(), str(len(TEXT)).encode(), SHA, str(len(PACKED)).encode(),
+    ],
+    "select substring(data": [PACKED],
+    "select c.part::text, c.first::text, substring": [b"3", b"0", PACKED],
+    "select session::text, part::text": [b"7", b"3", b"0", b"1700000000.5", b"0.5"],
+    "select q.part::text": [
+        b"3", b"0", b"", b"0", str(LINES).encode(), str(len(TEXT)).encode(), SHA, str(len(PACKED)).encode(),
+    ],
+    "select gone::text": [b"7"],
+    "select gone from team.expire": [SESSION.encode()],
+    "select team.forget": [b"1"],
+    "select team.begin_session": [b"7"],
+    "select records::text, head from team.append": [b"1", HEAD],
+    "select c.first::text, c.records": [b"0", str(LINES).encode(), SHA, HEAD],
+}  # fmt: skip
+"""What a server of ours answers each query with, by how the query begins."""
+
+ESCAPE = b"\x1b]52;c;ZXZpbA==\x07\x1b[2J\x9b31m"
+HOSTILE: list[Value] = [
+    None, b"", b"0", b"-1", b"9223372036854775808", b"1e400", b"NaN", b"-Infinity", b"20000-01-01", b"0044-03-15 BC",
+    b"../../../../precious", b"/precious", b"..", b"x\ny", b"\xff\xfe", b"\x00", ESCAPE, "\u202egnp".encode(),
+    b"true", b"t", b"[]", b'["\\u001b[2J"]', b"[" * 100_000, b"9" * 70_000, b"subagents/../../x.jsonl",
+    zlib.compress(bytes(1 << 24)), b"2147483647", session_id(9).upper().encode(),
+]  # fmt: skip
+"""What stands in any column."""
+
+
+_OTHERS: dict[bytes, Value] = {b"7": b"8", b"3": b"4"}
+
+
+def good(query: str) -> list[Value] | None:
+    """The row that a server of ours answers a query with; None for none."""
+    return next((row for begin, row in GOOD.items() if query.startswith(begin)), None)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
+    """The home of somebody who joined the stand-in's team, with a folder beside it that matters to him."""
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "work.txt").write_text("the only copy")
+    root = tmp_path / "a" / "b"
+    (root / ".claude" / "projects").mkdir(parents=True)
+    monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services.conf"))
+    made = ConfigHome(root, root / ".claude", {"HOME": str(root), "CLAUDE_CONFIG_DIR": str(root / ".claude")})
+    keep(Team("stand-in", "alice", "11111111-2222-4333-8444-555555555555", ()), made.where)
+    write_session(made.project(), SESSION, conversation(3))
+    keep_cursor(SESSION, Cursor(7, 0), made.where)
+    return made
+
+
+@contextlib.contextmanager
+def served(home: ConfigHome, answer: Callable[[str], Iterable[list[Value]]]) -> Iterator[Database]:
+    """A connection to a server that answers so."""
+    server = StandInServer(answer)
+    try:
+        with connected(server.service(Path(os.environ["PGSERVICEFILE"]))) as db:
+            yield db
+    finally:
+        server.close()
+
+
+def acts(home: ConfigHome) -> dict[str, Callable[[Database], object]]:
+    """Everything that is asked of a server, each as a verb does it."""
+    where = home.where
+
+    def resume(db: Database) -> object:
+        wish = BundleOptions(str(home.root), whole=True, force=True, dry_run=False)
+        return fetching.resume(named(SESSION, db), wish, db, where)
+
+    def pull(db: Database) -> object:
+        made = fetching.pull(named(SESSION, db), db, where)
+        assert Path(made).read_bytes() == TEXT
+        return made
+
+    return {
+        "listed": lambda db: [each.session_id for each in listed(db)].count(SESSION),
+        "search": lambda db: finding.find(["prompt"], db, most=10).hits,
+        "pull": pull,
+        "gone": lambda db: fetching.drop_gone(db, where),
+        "resume": resume,
+        "forget": lambda db: sharing.forget(SESSION, db, where),
+        "expire": lambda db: sharing._remove([SESSION], 30, db, where),
+        "push": lambda db: push(
+            session_file(str(home.project() / f"{SESSION}.jsonl")), _team(home), db, where, rescan=True
+        ),
+        "lineage": lambda db: ancestry.of_team(named(SESSION, db), db),
+    }
+
+
+def _team(_: ConfigHome) -> Team:
+    return Team("stand-in", "alice", "11111111-2222-4333-8444-555555555555", ())
+
+
+def state(root: Path) -> dict[str, bytes]:
+    """Every file that is not ours to touch, outside our state folder and the client's projects."""
+    ours = {".claude"}
+    return {
+        str(path): path.read_bytes()
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and not ours & set(path.relative_to(root).parts) and path.name != "services.conf"
+    }
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+@given(data=st.data())
+def test_hostile_values_in_every_column(home: ConfigHome, tmp_path: Path, capfd: Any, data: st.DataObject) -> None:
+    """No other file is touched, nothing is printed that drives a terminal, and the good row is found all the same."""
+    before = state(tmp_path)
+    column, value = data.draw(st.integers(0, 17)), data.draw(st.sampled_from(HOSTILE))
+    act = data.draw(st.sampled_from(sorted(acts(home))))
+
+    def answer(query: str) -> list[list[Value]]:
+        row = good(query)
+        if row is None:
+            return []
+        bad = [_OTHERS.get(cell or b"", cell) for cell in row]  # a row of its own
+        bad[column % len(bad)] = value
+        return [bad, row, bad] if "about" not in query else [row]
+
+    try:
+        with served(home, answer) as db:
+            told = acts(home)[act](db)
+    except ResumeHooksError as error:
+        said = f"{error.message} {error.remedy}"
+        assert act not in {"listed", "search", "gone"}, said
+    else:
+        said = repr(told).encode().decode("unicode_escape", "replace")
+        if act == "listed":
+            assert told
+        if act == "search":
+            assert told, "one bad row hides no good one"
+    out = capfd.readouterr()
+    assert not set("\x1b\x9b\x07\u202e") & set(said + out.out + out.err)
+    assert state(tmp_path) == before
+
+
+@pytest.mark.parametrize("value", [b"../../../../../precious", b"/precious", b"precious"])
+def test_no_value_is_a_path(home: ConfigHome, tmp_path: Path, value: bytes) -> None:
+    """``gone``, ``expire``, a session's id, its row: none removes or writes a file that we did not make (TC1)."""
+    answers: dict[str, list[Value]] = {
+        "select gone::text": [value],
+        "select gone from team.expire": [value],
+        "\nselect s.id::text": [value, value, *GOOD["\nselect s.id::text"][2:]],
+    }
+    pulled = Path(folder(home.where)) / "pulled"
+    pulled.mkdir(parents=True)
+    (pulled / "rows.json").write_text(f'{{"7": "{SESSION}"}}')
+
+    def answer(query: str) -> list[list[Value]]:
+        hostile = next((row for begin, row in answers.items() if query.startswith(begin)), None)
+        row = hostile or good(query)
+        return [row] if row else []
+
+    before = state(tmp_path)
+    for act in acts(home).values():
+        with contextlib.suppress(ResumeHooksError), served(home, answer) as db:
+            act(db)
+    assert state(tmp_path) == before
+    assert (tmp_path / "precious" / "work.txt").exists()
+
+
+def test_it_has_no_say_in_what_was_not_asked(home: ConfigHome) -> None:
+    """Well-formed ids of sessions and rows that nobody asked about change nothing here (TC1)."""
+    other = session_id(4)
+    keep_cursor(other, Cursor(9, 0), home.where)
+
+    def answer(query: str) -> list[list[Value]]:
+        if query.startswith("select gone from team.expire"):
+            return [[other.encode()]]
+        if query.startswith("select gone::text"):
+            return [[b"9"]]
+        row = good(query)
+        return [row] if row else []
+
+    kept = Path(folder(home.where)) / "sessions" / other
+    copy = Path(folder(home.where)) / "pulled" / "9"
+    copy.mkdir(parents=True)
+    (copy.parent / "rows.json").write_text(f'{{"7": "{SESSION}"}}')
+    with served(home, answer) as db:
+        assert sharing._remove([SESSION], 30, db, home.where) == []
+        assert fetching.drop_gone(db, home.where) == []
+    assert kept.is_dir()
+    assert copy.is_dir()
+
+
+def test_what_it_says_drives_no_terminal(home: ConfigHome) -> None:
+    """Neither an error nor the name under which one joined holds an escape sequence."""
+
+    def refuse(query: str) -> list[list[Value]]:
+        row = good(query)
+        if row is None or "about" not in query:
+            raise Refusal(ESCAPE + b"no\x1b[2J\r\n" + b"x" * 10_000)
+        return [row]
+
+    with pytest.raises(TeamFailed) as refused, served(home, refuse) as db:
+        listed(db)
+    assert not set("\x1b\x9b\x07\r\n") & set(refused.value.message)
+    assert len(refused.value.message) < 400
+    names: dict[str, list[Value]] = {"select session_user": [ESCAPE]}
+    server = StandInServer(lambda query: [names.get(query[:19]) or good(query) or [b"1"]])
+    try:
+        assert join(server.service(Path(os.environ["PGSERVICEFILE"])), home.where).login == ""
+    finally:
+        server.close()
+
+
+MEMORY = """
+import resource, sys
+from resume_hooks.parts.team.connect import connected
+from resume_hooks.parts.team import fetching, finding
+from resume_hooks.parts.team.sessions import listed, named
+from resume_hooks.errors import ResumeHooksError
+from resume_hooks.paths import Where
+from resume_hooks.derive.imports import bring_in
+with connected("stand-in") as db:
+    listed(db)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for act in (listed, lambda db: finding.find(["prompt"], db, most=10),
+            lambda db: fetching.pull(named(sys.argv[1], db), db, Where()), lambda db: fetching.drop_gone(db, Where())):
+    try:
+        with connected("stand-in") as db:
+            act(db)
+    except ResumeHooksError as error:
+        print(error.message)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+HUGE = 300 * 1024 * 1024
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="only Linux bounds it")
+@pytest.mark.parametrize("how", ["a value", "many rows", "rows that fit", "a bomb"])
+def test_memory_is_bounded(home: ConfigHome, how: str) -> None:
+    """A value of 300 MB, rows of as much, pieces that unpack to as much: 200 MB at most."""
+    bomb = zlib.compress(bytes(60 * 1024 * 1024))
+    asked = 0
+
+    def answer(query: str) -> Iterable[list[Value]]:
+        nonlocal asked
+        row = good(query)
+        if row is None or "about" in query:
+            return [row] if row else []
+        asked += 1
+        if asked < 3:  # the first look, before anything is measured
+            return [row]
+        if how == "a bomb":
+            packed = [bomb if value is PACKED else value for value in row]
+            size = {str(len(TEXT)).encode(): b"62914560", str(len(PACKED)).encode(): str(len(bomb)).encode()}
+            return [[size.get(value or b"", value) for value in packed]] * 20
+        if how == "a value":
+            return [[*row[:-1], b"x" * HUGE]]
+        share = 4 if how == "many rows" else 16  # more than is taken in, and as much as just fits
+        return [row] * (HUGE // share // max(1, sum(len(value or b"") for value in row)))
+
+    server = StandInServer(answer)
+    server.service(Path(os.environ["PGSERVICEFILE"]))
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", MEMORY, SESSION], capture_output=True, text=True, check=False, timeout=300,
+            env={**os.environ, **home.where.environ, "PYTHONPATH": str(REPO / "src")},
+        )  # fmt: skip
+    finally:
+        server.close()
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.split()[-1]) < 200 * 1024, done.stdout
+
+
+def test_raw_values_are_read_in_one_module() -> None:
+    """No other module of the part touches a cursor, a result or the driver's connection."""
+    raw = {"execute", "executemany", "fetchone", "fetchmany", "fetchall", "cursor", "stream", "copy", "pgresult"}
+    raw |= {"pgconn", "get_value", "notices"}
+    done: dict[str, set[str]] = {}
+    for path in sorted((REPO / "src" / "resume_hooks" / "parts" / "team").rglob("*.py")):
+        names = {node.attr for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)}
+        done[path.name] = names & (raw | {"connection"})
+    reads = done.pop("rows.py")
+    assert {"execute", "pgresult", "get_value"} <= reads
+    writes = done.pop("sdk_store.py")
+    assert writes <= {"execute"}, "what it runs has no answer: the rest goes through rows.rows_of"
+    assert {name for name, found in done.items() if found} == set()

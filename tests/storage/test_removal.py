@@ -1,0 +1,201 @@
+"""What is removed lies below its root, behind no link: for every name in the state folder, and every removing verb."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.archive.vault.archive_session import archive_session
+from resume_hooks.paths import private_folder
+from resume_hooks.sessions.archived.manifest import all_archived
+from resume_hooks.sessions.archived.unpack import opened
+from resume_hooks.sessions.locate import session_file
+from resume_hooks.storage import removal
+from tests.archive.vault.laid_out import laid_out
+from tests.builders import ConfigHome, conversation, session_id, write_session
+from tests.cli.fork_server import ForkServer
+from tests.needs import REPO
+
+KEPT, DELETED, TRASHED = session_id(1), session_id(2), session_id(3)
+
+VERBS = (
+    ("archive", "--forget", KEPT, "--yes"),
+    ("delete", DELETED, "--yes", "--force"),
+    ("delete", "--empty-trash", "--yes"),
+    ("scrub", "--in-place", "--everywhere", "--yes"),
+    ("doctor", "--index", "rebuild"),
+    ("team", "leave"),
+    ("install", "--remove", "--purge", "--yes"),
+)
+"""Every verb that removes something from the state folder."""
+
+GONE = {"unlink", "rmdir", "rmtree", "removedirs", "unlinkat"}
+
+ALLOWED = {
+    "storage/removal.py": "it owns the act",
+    "hooks/fallback.py": "a lock of the installer's, before there is an engine",
+    "cli/handoff.py": "a folder that it made itself a moment before, by mkdtemp",
+    "system/plugin_files.py": "two folders with its own process number in their names, which it made itself",
+}
+"""The only other modules in which something is removed, and why."""
+
+
+def test_nothing_is_removed_elsewhere() -> None:
+    """No module but the one calls what removes; nor ``os.remove``, ``shutil.move``, or a temporary folder's end."""
+    found: dict[str, set[str]] = {}
+    source = REPO / "src" / "resume_hooks"
+    for path in sorted(source.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Attribute):
+                continue
+            owner = node.value.id if isinstance(node.value, ast.Name) else ""
+            if node.attr in GONE or (owner, node.attr) in {("os", "remove"), ("shutil", "move")}:
+                found.setdefault(path.relative_to(source).as_posix(), set()).add(node.attr)
+    assert set(found) <= set(ALLOWED), found
+
+
+def test_what_lies_behind_a_link_stays(tmp_path: Path) -> None:
+    """A link on the way, a link as the root, a path that climbs; a link itself goes, and what is in a folder."""
+    root, other = tmp_path / "root", tmp_path / "other"
+    (other / "sub").mkdir(parents=True)
+    (other / "sub" / "work").write_text("precious")
+    (root / "real").mkdir(parents=True)
+    (root / "way").symlink_to(other)
+    (tmp_path / "again").symlink_to(root)
+    for path, top in (
+        (root / "way" / "sub", root),
+        (root / "way" / "sub" / "work", root),
+        (root / "real" / ".." / "way", root),
+        (other / "sub", root),
+        (root, root),
+        (tmp_path / "again" / "real", tmp_path / "again"),
+    ):
+        for act in (removal.remove, removal.remove_file, removal.remove_empty):
+            with pytest.raises(OSError) as refused:  # noqa: PT011 - of any kind
+                act(str(path), str(top))
+            assert refused.value.filename == str(path)
+        removal.discard(str(path), str(top))
+    assert (other / "sub" / "work").read_text() == "precious"
+    (root / "real" / "deep" / "er").mkdir(parents=True)
+    (root / "real" / "deep" / "out").symlink_to(other)
+    (root / "real" / "deep" / "file").write_text("x")
+    removal.remove(str(tmp_path / "again" / "real"), str(tmp_path / "again"), follow_root=True)
+    assert os.listdir(root) == ["way"]
+    removal.remove(str(root / "way"), str(root))
+    assert (other / "sub" / "work").exists()
+
+
+def test_what_can_not_be_removed_is_told_and_the_rest_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first failure, with the path that was asked for."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name in ("a", "b", "c"):
+        (folder / name).touch()
+    unlink = os.unlink
+
+    def refused(name: str, *, dir_fd: int | None = None) -> None:
+        if name == "b":
+            raise PermissionError(13, "Permission denied", name)
+        unlink(name, dir_fd=dir_fd)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", refused)
+        with pytest.raises(PermissionError) as told:
+            removal.remove(str(folder), str(tmp_path))
+    assert told.value.filename == str(folder)
+    assert os.listdir(folder) == ["b"]
+
+
+def test_without_open_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Windows: each step is looked at before."""
+    monkeypatch.setattr(removal, "_BY_DESCRIPTOR", False)
+    test_what_lies_behind_a_link_stays(tmp_path)
+
+
+def filled(home: ConfigHome) -> Path:
+    """A state folder in which everything is that removing verbs look for."""
+    where = home.where
+    for number in (KEPT, DELETED, TRASHED):
+        laid_out(home, number)
+    for number in (KEPT, DELETED):
+        archive_session(session_file(str(next((home.config / "projects").glob(f"*/{number}.jsonl")))), where)
+    state = Path(private_folder(where.state, where))
+    for archived in all_archived(where):
+        opened(archived, where)
+    (state / "team" / "sessions" / KEPT).mkdir(parents=True)
+    (state / "team" / "team.json").write_text(
+        '{"version": 1, "service": "s", "login": "l", "machine": "m", "projects": []}'
+    )
+    (state / "pending").mkdir(exist_ok=True)
+    (state / "pending" / f"mark-{KEPT}.json").write_text("{}")
+    (state / "backups" / KEPT).mkdir(parents=True)
+    (state / "backups" / KEPT / "copy").write_text("x")
+    return state
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder, with its bytes."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def names_in(state: Path) -> list[str]:
+    """Every name in the state folder, folders and files, three levels deep."""
+    return [
+        str(path.relative_to(state))
+        for path in sorted(state.rglob("*"))
+        if len(path.relative_to(state).parts) <= 3 and path.name != ".lock"
+    ]
+
+
+def test_a_link_at_every_name_of_the_state_folder(config_home: ConfigHome, fork_server: ForkServer) -> None:
+    """What was moved elsewhere and linked to, with all that removing verbs look for in it, stays whole."""
+    environ = {**config_home.environ, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPO / "src")}
+
+    def run(*words: str) -> None:
+        fork_server.run(words, environ, b"", str(config_home.root), 60)
+
+    state = filled(config_home)
+    run("search", "prompt", "--all")
+    run("delete", TRASHED, "--yes", "--force")
+    names = names_in(state)
+    assert {"unpacked", f"unpacked/{KEPT}", f"vault/{KEPT}", "trash", "team", "pending"} <= set(names)
+    pristine = config_home.root / "pristine"
+    shutil.copytree(config_home.config, pristine, symlinks=True)
+    for words in VERBS:
+        run(*words)
+    gone = set(names) - set(names_in(state))
+    assert {"unpacked", f"vault/{KEPT}", f"trash/{TRASHED}", "team", "pending"} <= gone, (
+        "where there is no link it goes"
+    )
+    for number, name in enumerate(names):
+        shutil.rmtree(config_home.config)
+        shutil.copytree(pristine, config_home.config, symlinks=True)
+        elsewhere = config_home.root / f"elsewhere-{number}"
+        os.rename(state / name, elsewhere)
+        os.symlink(elsewhere, state / name)
+        whole = {"": elsewhere.read_bytes()} if elsewhere.is_file() else tree(elsewhere)
+        for words in VERBS:
+            run(*words)
+        left = {"": elsewhere.read_bytes()} if elsewhere.is_file() else tree(elsewhere)
+        assert whole.items() <= left.items(), (name, sorted(set(whole) - set(left)))
+        shutil.rmtree(elsewhere) if elsewhere.is_dir() else elsewhere.unlink()
+
+
+def test_forgetting_an_archived_session_follows_no_link(config_home: ConfigHome, fork_server: ForkServer) -> None:
+    """The client's own sub-agents and outputs lay where ``unpacked`` led (AA6)."""
+    path = write_session(config_home.project(), KEPT, conversation(3), mtime=time.time() - 100_000)
+    beside = Path(str(path).removesuffix(".jsonl")) / "subagents"
+    beside.mkdir(parents=True)
+    (beside / "agent-a1.jsonl").write_text("{}\n")
+    archive_session(session_file(str(path)), config_home.where)
+    (Path(config_home.where.state) / "unpacked").symlink_to(config_home.project())
+    environ = {**config_home.environ, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPO / "src")}
+    done = fork_server.run(("archive", "--forget", KEPT, "--yes"), environ, b"", str(config_home.root), 60)
+    assert done.returncode == 0, done.stderr
+    assert all_archived(config_home.where) == []
+    assert (beside / "agent-a1.jsonl").exists()
