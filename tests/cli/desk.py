@@ -61,6 +61,12 @@ class Desk:
         )
         return self._stack.enter_context(screen)
 
+    def elsewhere(self) -> Path:
+        """A folder without sessions, in which the client does not lie."""
+        folder = self.home.root / "elsewhere"
+        folder.mkdir()
+        return folder
+
     def ids(self) -> set[str]:
         """The sessions of the project."""
         return {found.session_id for found in sessions_in(str(self.home.project(str(self.project))))}

@@ -258,7 +258,7 @@ def test_a_bare_true_is_no_words(desk: Desk) -> None:
 
 def test_an_exact_title_skips_the_list(desk: Desk) -> None:
     """And a way that is named the question."""
-    screen = desk.run("resume", "Write the docs", "--way", "go on", cwd=desk.home.root)
+    screen = desk.run("resume", "Write the docs", "--way", "go on", cwd=desk.elsewhere())
     screen.wait_for(started(2, desk.project))
     assert b"search:" not in screen.raw
 
@@ -409,7 +409,7 @@ class TestContinue:
     def test_a_named_one_forked(self, desk: Desk) -> None:
         """From any folder."""
         before = desk.ids()
-        screen = desk.run("continue", "Write the docs", "--fork", cwd=desk.home.root)
+        screen = desk.run("continue", "Write the docs", "--fork", cwd=desk.elsewhere())
         found = screen.wait_for(r"STARTED --resume ([0-9a-f-]{36})")
         assert desk.ids() - before == {found.group(1)}
 

@@ -110,7 +110,9 @@ CONFIGURATIONS = {
 
 
 @pytest.mark.parametrize("text", CONFIGURATIONS.values(), ids=list(CONFIGURATIONS))
-@pytest.mark.parametrize("code", [ASK, HOLDS], ids=["state", "commits"])
+@pytest.mark.parametrize(
+    "code", [pytest.param(ASK, id="state"), pytest.param(HOLDS, id="commits", marks=pytest.mark.part("moved"))]
+)
 def test_the_configuration_starts_nothing(repo: Path, evil: Path, text: str, code: str) -> None:
     """No filter, include, monitor, hook, diff, pager, alias, helper or remote that the configuration names."""
     filtered(repo)
