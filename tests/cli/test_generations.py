@@ -146,7 +146,7 @@ def test_a_large_opening_hides_no_title(config_home: ConfigHome) -> None:
     _, plan = large(config_home)
     receipt = write(plan, config_home.where)
     rows = Path(receipt.file).read_bytes().split(b"\n")
-    assert len(rows[OPENING_LINE]) > 4 * REACH
+    assert len(rows[OPENING_LINE]) > 3 * REACH
     assert json.loads(rows[TITLE_LINE])["customTitle"] == receipt.title
     assert sum(len(row) + 1 for row in rows[: TITLE_LINE + 1]) < REACH
     ends = HeadTail(receipt.file)

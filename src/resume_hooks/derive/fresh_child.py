@@ -159,7 +159,7 @@ def digest_carried(contents: Contents, child: Draft, parent: SessionFile) -> Car
         return NOTHING_CARRIED
     room = characters(contents.tokens) - len(contents.summary)
     # A new task has no use for the latest calls of another one.
-    calls = None if contents.new_task else partial(latest_calls, parent)
+    calls = None if contents.new_task else partial(latest_calls, parent, contents.digest)
     whole = f"{child.session_id}:{DIGEST_LINE}"
     return digest_opening(contents.digest, room, calls=calls, whole=whole, read=child.command("read"))
 

@@ -32,7 +32,7 @@ def answer(request: Request) -> TriggerAnswer:
     session = request.session
     with time_limit(_COMMAND):
         digest = digest_of(session, request.where)
-        text = opening(digest, characters(TOKENS), calls=partial(latest_calls, session)).text
+        text = opening(digest, characters(TOKENS), calls=partial(latest_calls, session, digest)).text
     if not digest.talk and not digest.sections:
         raise NothingToRecover("There is nothing to recover: nothing was asked or done yet")
 

@@ -245,7 +245,7 @@ def test_the_latest_calls_fill_spare_room(config_home: ConfigHome) -> None:
     """Oldest first, each with its result and its record; as many of the latest as there is room for."""
     digest, talk = worked(config_home, 200, "x" * 300)
     session = session_file(str(talk.write(config_home)))
-    shown = opening(digest, 16_000, calls=lambda room: latest_calls(session, room)).text
+    shown = opening(digest, 16_000, calls=lambda room: latest_calls(session, digest, room)).text
     assert len(shown) <= 16_000
     assert len(shown) > 6_000
     numbers = [int(number) for number in re.findall(r"^  Grep: word (\d+)$", shown, re.MULTILINE)]
@@ -258,7 +258,7 @@ def test_a_call_is_shown_in_brief(config_home: ConfigHome) -> None:
     """Of a long result and of a long input the two ends, with a mark between them."""
     output = "\n".join(f"line {number} of the output" for number in range(1_000))
     talk = Talk().prompt("go").runs(f"run {'word ' * 400}the-end", output).says("Done.")
-    (message,) = latest_calls(session_file(str(talk.write(config_home))), 48_000)
+    (message,) = latest_calls(session_file(str(talk.write(config_home))), talk.digest(config_home), 48_000)
     assert len(message.text) <= INPUT + RESULT + 200
     assert "line 0 of the output" in message.text
     assert message.text.endswith("line 999 of the output")
@@ -270,7 +270,7 @@ def test_calls_are_no_part_of_a_small_or_a_full_opening(config_home: ConfigHome)
     """Where talk and lists take the room there is none to spare; nor are calls stored."""
     digest, talk = worked(config_home, 20)
     session = session_file(str(talk.write(config_home)))
-    assert CALLS_AT.search(opening(digest, LEAST, calls=lambda room: latest_calls(session, room)).text) is None
+    assert CALLS_AT.search(opening(digest, LEAST, calls=lambda room: latest_calls(session, digest, room)).text) is None
     assert CALLS_AT.search(full(digest)) is None
     assert all(message.kind is not Kind.CALL for message in digest.talk)
 
@@ -280,7 +280,8 @@ def test_calls_hold_no_secret(config_home: ConfigHome) -> None:
     secret = "ghp_" + "a1B2c3D4e5F6" * 3
     talk = Talk().prompt("go").runs(f"deploy --token {secret}", f"using {secret}").says("Done.")
     session = session_file(str(talk.write(config_home)))
-    shown = opening(talk.digest(config_home), MOST, calls=lambda room: latest_calls(session, room)).text
+    digest = talk.digest(config_home)
+    shown = opening(digest, MOST, calls=lambda room: latest_calls(session, digest, room)).text
     assert "deploy" in shown
     assert secret[:12] not in shown
 
@@ -377,7 +378,7 @@ def test_whatever_was_said(config_home: ConfigHome, prompts: list[str], answer: 
     digest = talk.digest(config_home)
     session = session_file(str(talk.write(config_home)))
     for room in (LEAST, 8_000, 48_000):
-        text = opening(digest, room, calls=lambda left: latest_calls(session, left)).text
+        text = opening(digest, room, calls=lambda left: latest_calls(session, digest, left)).text
         assert len(text) <= room
         assert all(row.strip() for row in text.split("\n"))
         assert all(is_ours(head) for head in heads(text)), [head for head in heads(text) if not is_ours(head)]

@@ -15,10 +15,19 @@ def test_older_answers_are_whole_where_there_is_room() -> None:
         talk.append(TalkMessage(Kind.CLOSING, f"s:{2 * number + 1}", f"{number}\n{answer}"))
 
     def whole_answers(room: int) -> list[int]:
-        texts = chosen_talk(talk, room, lambda _, text: len(text))
+        texts = chosen_talk(talk, room, lambda _, text: len(text), len(talk))
         return [at // 2 for at, text in texts.items() if at % 2 and text == talk[at].text]
 
     assert sorted(whole_answers(13 * len(answer))) == list(range(12))
     small = whole_answers(6 * len(answer))
     assert 11 in small
     assert 0 not in small
+
+
+def test_what_was_said_since_the_last_request_comes_first() -> None:
+    """The latest of it whole, before older words of the user's."""
+    talk = [TalkMessage(Kind.REQUEST, f"s:{number}", "old words " * 20) for number in range(20)]
+    talk += [TalkMessage(Kind.NARRATION, f"s:{number}", "what was found " * 5) for number in range(20, 24)]
+    texts = chosen_talk(talk, 1_000, lambda _, text: len(text), 20)
+    assert 23 in texts
+    assert len([at for at in texts if at < 20]) < 20

@@ -196,7 +196,7 @@ def digest_of(session: SessionFile, where: Where, *, reach: int | None = None, s
         if before is not None:
             said = talk.joined(before.talk, said)
         sections, omitted = _stored_sections({**merged, "constraints": _standing(merged["constraints"], said)}, omitted)
-        digest = Digest(sections, said, omitted, git.line, unread, passed_over)
+        digest = Digest(sections, said, omitted, git.line, unread, passed_over, read_to=facts.read_to)
         return without_secrets(digest, texts)
 
 
@@ -228,13 +228,15 @@ def _read(file: SessionFile, facts: LineageFacts, reach: int, since: int = 0) ->
         with open_transcript(file.path, BUFFER) as stream:
             skipped = os.fstat(stream.fileno()).st_size - reach
             if since or skipped <= OPENING:
-                _take_lines(islice(stream, since, None), since, file.session_id, facts)
+                number = _take_lines(islice(stream, since, None), since, file.session_id, facts)
+                facts.read_to = stream.tell(), number
                 return 0
             number = _take_lines(iter(stream.readlines(OPENING)), 0, file.session_id, facts)
             # Whole lines up to the first that begins behind what is skipped: twice as fast as counting their ends.
             while (room := skipped - stream.tell()) > 0 and (lines := stream.readlines(min(BUFFER, room))):
                 number += len(lines)
-            _take_lines(stream, number, file.session_id, facts)
+            number = _take_lines(stream, number, file.session_id, facts)
+            facts.read_to = stream.tell(), number
             return skipped - OPENING
     finally:
         facts.end_file(file.session_id)

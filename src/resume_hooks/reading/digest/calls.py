@@ -6,13 +6,10 @@ Read backwards from the end of the file, so that it costs what is shown and not 
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
-from collections.abc import Sequence
-from typing import BinaryIO
 
 from resume_hooks.reading.digest import talk
-from resume_hooks.reading.digest.entries import Kind, TalkMessage
+from resume_hooks.reading.digest.entries import Digest, Kind, TalkMessage
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import records
@@ -22,9 +19,9 @@ from resume_hooks.transcripts.records import Record, string
 
 RESULT = 1_500  # characters of a result; of a longer one the middle is cut
 PRINTED = 700  # the same of what a command printed that worked
+NEAR = 4  # times the characters that are shown of an end which are looked at there: a secret in them ends long before
 CHANGES = 2  # changes of one file that are shown, the latest
 INPUT = 600  # characters of what a call was given
-PIECE = 1 << 20  # bytes that are read at once to count lines
 REACH = 24_000_000  # bytes at the end of a file that are looked through
 _BRIEFLY = ("command", "file_path", "pattern", "query", "url", "prompt", "description")
 _COMMITS = late(r"\bgit\b[^\n;&|]*\scommit\b")
@@ -34,19 +31,21 @@ _NEVER = frozenset({"TodoWrite", "TaskCreate", "TaskUpdate", "AskUserQuestion", 
 """Tools whose calls the other sections tell of."""
 
 
-def latest_calls(session: SessionFile, room: int) -> list[TalkMessage]:
+def latest_calls(session: SessionFile, digest: Digest, room: int) -> list[TalkMessage]:
     """The latest calls that were answered, oldest first, within about ``room`` characters; none of a file that is gone.
 
-    A file that was written after it was read is shown by what was written.
+    They end where the ``digest`` does that was made of the session. A file that was written after it was read is shown
+    by what was written.
     """
     results: dict[str, str] = {}
-    found: list[tuple[int, Record, str]] = []
+    found: list[TalkMessage] = []
     written: Counter[str] = Counter()
     is_committed = False
     try:
         with open_transcript(session.path) as stream:
-            end = stream.seek(0, os.SEEK_END)
+            end, number = digest.read_to
             for line in lines_before(stream, end):
+                number -= 1
                 if room <= 0 or end - line.offset > REACH:
                     break
                 record = records.parse(line.body) if b'"tool_' in line.raw else None
@@ -59,14 +58,11 @@ def latest_calls(session: SessionFile, room: int) -> list[TalkMessage]:
                     if answer is None or not _is_shown(block, written, is_committed=is_committed):
                         continue
                     text = _text(block, answer)
-                    found.append((line.offset, block, text))
+                    found.append(TalkMessage(Kind.CALL, f"{session.session_id}:{number}", text))
                     room -= len(text)
-            numbers = _numbers_of(stream, sorted({offset for offset, _, _ in found}))
     except OSError:
         return []
-    return [
-        TalkMessage(Kind.CALL, f"{session.session_id}:{numbers[offset]}", text) for offset, _, text in reversed(found)
-    ]
+    return found[::-1]
 
 
 def _commits(block: Record) -> bool:
@@ -83,22 +79,6 @@ def _is_shown(block: Record, written: Counter[str], *, is_committed: bool) -> bo
     return tool not in _NEVER and not (tool in records.READERS and path in written)
 
 
-def _numbers_of(stream: BinaryIO, offsets: Sequence[int]) -> dict[int, int]:
-    """The 0-based lines that begin at some bytes of a file, which are given in order."""
-    numbers: dict[int, int] = {}
-    number = at = 0
-    stream.seek(0)
-    for offset in offsets:
-        while at < offset:
-            piece = stream.read(min(PIECE, offset - at))
-            if not piece:
-                return numbers
-            number += piece.count(b"\n")
-            at += len(piece)
-        numbers[offset] = number
-    return numbers
-
-
 def _results_in(record: Record) -> dict[str, str]:
     return {string(block, "tool_use_id"): records.result_text(block) for block in records.results(record)}
 
@@ -112,5 +92,16 @@ def _text(block: Record, answer: str) -> str:
     written = next((value for key in _CHANGE if (value := string(given, key))), "")
     got = written or answer  # that a file was written is said by the call: what was written tells more than the answer
     most = PRINTED if string(block, "name") == "Bash" and not got.startswith(_FAILED) else RESULT
-    shown = "" if is_placeholder(got) else talk.shown(got, most)
+    shown = "" if is_placeholder(got) else _both_ends(got, most)
     return f"{head}\n{'wrote' if written else 'got'}:\n{shown}" if shown else head
+
+
+def _both_ends(text: str, most: int) -> str:
+    """A text as it is shown, in about ``most`` characters; of a long one no more is looked at than near its ends."""
+    near = NEAR * most
+    if len(text) <= 2 * near:
+        return talk.shown(text, most)
+    head = talk.beginning(talk.shown(text[:near], near), most * 2 // 3)
+    tail = talk.ending(talk.shown(text[-near:], near), most // 3)
+    left = len(text) - len(head) - len(tail)
+    return "\n".join(part for part in (head, f"[... {left:,} characters ...]", tail) if part)

@@ -58,6 +58,8 @@ _NEXT = late(rb'"(?:uuid":"|is_error":true|tool_use_id"|toolUseResult")')
 """The record's own id behind an answer's call, or before that a key that says more than that it worked."""
 
 _REFUSED = REJECTION.encode()
+_BESIDE = b'},{"type":"text","text":"'
+"""How a text begins behind another block: it may be what the user typed beside an answer."""
 
 
 class Prescan(NamedTuple):
@@ -92,6 +94,8 @@ def _answer(raw: bytes, head: re.Match[bytes], call: re.Match[bytes]) -> Prescan
     following = _NEXT.search(raw, call.end())
     own = _OWN.match(raw, following.end()) if following and following[0] == _UUID else None
     if own is None or _REFUSED in raw[:REACH] or raw.find(_UUID, 0, call.start()) >= 0:
+        return None
+    if _BESIDE in raw:
         return None
     return _skimmed(head, own, call[1] or call[2])
 
@@ -236,6 +240,8 @@ class LineageFacts:
         """Tools of servers whose last call failed, with what they answered."""
         self.plan_mode = False
         self.plan_file = ""
+        self.read_to = (0, 0)
+        """The bytes and the lines of the file that was read last."""
         self.unanswered: Quote | None = None
         """What the assistant said since the last prompt, its last words."""
         self._open: dict[str, PendingCall] = {}
@@ -328,6 +334,8 @@ class LineageFacts:
         if answers := records.results(record):
             for block in answers:
                 self._result(record, block, place)
+            if beside := records.text(record):  # what the user typed meanwhile, as older clients send it
+                self._typed(Quote(beside, place, string(record, "uuid")))
             return
         content, uuid = records.message(record).get("content"), string(record, "uuid")
         if mode := string(record, "permissionMode"):

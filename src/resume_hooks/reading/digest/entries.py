@@ -82,6 +82,7 @@ class Digest:
     ``omitted`` counts entries of a section that found no room. ``git`` is one line on the folder's repository. What was
     not read for its size: ``unread`` ancestors and sub-agents, and ``passed_over`` bytes in the middle of the session.
     ``secrets`` are texts that hold secrets, which are never stored or shown: what is added later must not hold these.
+    ``read_to`` are the bytes and the lines of the session as it was read; zeros where it was not.
     """
 
     sections: Mapping[str, tuple[DigestEntry, ...]] = field(default_factory=dict)
@@ -90,7 +91,8 @@ class Digest:
     git: str = ""
     unread: int = 0
     passed_over: int = 0
-    secrets: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = field(default=(), compare=False)
+    read_to: tuple[int, int] = field(default=(0, 0), compare=False)
 
     def of(self, section: str) -> tuple[DigestEntry, ...]:
         """The entries of a section, the most useful first."""

@@ -111,7 +111,7 @@ def opening(
             left -= _size(rows)
     rest = [message for message in digest.talk if message not in quoted]
     reserved = round(room * RESERVED) if calls is not None and room is not None else 0
-    said = _talk(rest, names, left - reserved, is_whole=room is None)
+    said = _talk(rest, names, left - reserved, is_whole=room is None, current=_first_current(digest.talk, rest))
     left -= _size(said.rows)
     sections |= _sections([one for one in SECTIONS if one.group is Group.SPARE], digest, names, left)
     groups: dict[Group, list[str]] = {group: [] for group in Group}
@@ -233,7 +233,14 @@ class _TalkRows:
     count: int
 
 
-def _talk(messages: Sequence[TalkMessage], names: _Names, room: int, *, is_whole: bool) -> _TalkRows:
+def _first_current(messages: Sequence[TalkMessage], rest: Sequence[TalkMessage]) -> int:
+    """The place among the ``rest`` of the first message that was said after the last request."""
+    last = max((at for at, message in enumerate(messages) if message.kind is Kind.REQUEST), default=-1)
+    later = {message.ref for message in messages[last + 1 :]}
+    return next((at for at, message in enumerate(rest) if message.ref in later), len(rest))
+
+
+def _talk(messages: Sequence[TalkMessage], names: _Names, room: int, *, is_whole: bool, current: int) -> _TalkRows:
     """The talk, oldest first, under its heading; nothing where not even one message fits."""
     heading = "talk, oldest first:"
     left = room - len(heading) - 60
@@ -243,7 +250,7 @@ def _talk(messages: Sequence[TalkMessage], names: _Names, room: int, *, is_whole
         part = " (in part)" if text != message.text else ""
         return [f"{head}{part}", *_body(message, text, names)]
 
-    texts = chosen_talk(messages, left, lambda message, text: _size(rows_of(message, text)), is_whole=is_whole)
+    texts = chosen_talk(messages, left, lambda message, text: _size(rows_of(message, text)), current, is_whole=is_whole)
     if not texts:
         return _TalkRows([], 0)
     if count := len(messages) - len(texts):

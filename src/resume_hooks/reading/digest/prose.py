@@ -31,6 +31,11 @@ _ANNOUNCEMENT = late(
     re.IGNORECASE,
 )
 
+_OFFER = late(
+    r"\b(?:if you(?:'d| would)? (?:like|want|prefer)|let me know|say the word|want me to|shall i|should i|"
+    r"ready (?:to|for|when)|waiting for|tell me)\b",
+    re.IGNORECASE,
+)
 _ASKED = 1_500  # characters at the end of a text in which it asks
 _ROW = late(r"[\s|:-]*")  # what parts the head of a table from its rows, and rows without a word
 
@@ -106,8 +111,9 @@ def is_question(sentence: str) -> bool:
 
 
 def asks(text: str) -> bool:
-    """Whether a text asks something at its end: in its last sentences."""
-    return any(is_question(sentence) for sentence in list(sentences(text[-_ASKED:]))[-3:])
+    """Whether a text asks or offers something at its end: in its last sentences."""
+    last = list(sentences(text[-_ASKED:]))[-3:]
+    return any(is_question(sentence) or _OFFER.search(sentence) for sentence in last)
 
 
 def goal_title(prompts: Iterable[str]) -> str:

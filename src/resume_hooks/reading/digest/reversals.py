@@ -56,7 +56,7 @@ _EMPTY = frozenset({
 LEAST = 2  # words that two sentences must share to be about the same thing
 SAME = 0.75  # part of the words of both that a change of a value leaves alone
 CLOSE = 0.4  # the same where the later sentence says that it is a change
-LOOKED_AT = 400  # statements that are compared, the latest
+LOOKED_AT = 300  # statements that are compared, the latest
 
 
 class _Words(NamedTuple):

@@ -245,10 +245,12 @@ def changes_by(parts: tuple[SimpleCommand, ...]) -> Iterator[tuple[str, bool]]:
     for words, targets in parts:
         if words[:1] in {("cd",), ("pushd",)}:
             base = _moved(base, words)
-        removes = bool(words) and words[0].rpartition("/")[2] in {"rm", "unlink"}
-        if words[:1] == ("git",):
-            removes = next(git_words(words), "") == "rm" and "--cached" not in words
-        for path, gone in (*((path, False) for path in targets), *((path, removes) for path in _named(words))):
+        verb = words[0].rpartition("/")[2] if words else ""
+        if verb == "git":
+            verb = next(git_words(words), "")
+        named = _named(words)
+        removed = named if verb in {"rm", "unlink"} and "--cached" not in words else named[:-1] if verb == "mv" else ()
+        for path, gone in (*((path, False) for path in targets), *((path, path in removed) for path in named)):
             if _UNKNOWN.search(path) is None and (base is not None or path.startswith(("/", "~"))):
                 yield path if path.startswith(("/", "~")) else posixpath.join(base or "", path), gone
 

@@ -77,7 +77,7 @@ _MACHINE = late(
 """A line of code or of a log, half a sentence as a paste has it, a quote of somebody else's."""
 
 
-PROSE = 60_000
+PROSE = 25_000
 """Characters of what the user said that are searched for demands, the latest first."""
 
 ASKED, LAST_SENTENCES = 1_500, 3  # characters, and sentences, at the end of an answer in which it asks something
@@ -101,6 +101,7 @@ _PASSING = late(
     r"""\A\W*(?:wait\b|hm+\b|oh\b|let'?s\s+(?:discuss|talk|see|try|do\s+(?:it|that|this)|go\b|continue|proceed)
         |i\s+(?:think|see|wonder|want\s+option)\b|go\s+with\s+option\b)
     | \A\W*(?:yes|yeah|yep|no|nope|ok(?:ay)?|sure|right|that|this|it|these|those)\b(?:\W+\S+){0,9}\Z
+    | \A\W*(?:yes|yeah|yep|ok(?:ay)?|sure)\b
     | \bfor\s+now\b | \bthis\s+time\b | \b(?:we|i)\s+don'?t\s+(?:need|have|know)\b
     | \boption\s+\w\W*\Z | :\W*\Z | \u2026\Z
     """,

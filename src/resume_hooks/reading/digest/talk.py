@@ -18,8 +18,8 @@ from resume_hooks.reading.digest.reversals import corrected, is_change, supersed
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.system.text import plain
 
-STORED = 130_000
-"""Characters of talk that a child stores for those after it: some 32,000 tokens, all talk of 99 sessions of 100."""
+STORED = 120_000
+"""Characters of talk that a child stores for those after it: some 30,000 tokens, all talk of 99 sessions of 100."""
 
 TYPED = 4_000  # characters of a prompt up to which it counts as typed by hand
 PASTE_SHOWN = (900, 500)  # characters of a paste that are shown of its two ends

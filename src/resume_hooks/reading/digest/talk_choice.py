@@ -1,9 +1,9 @@
 """Which messages of a talk an opening holds, and how much of each, within its room.
 
-First what the user said, the latest first; then what the assistant said last before each next prompt, the last third
-of it whole and the conclusions of the rest; then, briefly, what it said between calls and what sub-agents reported;
-then all of what sub-agents reported and of that rest. What the client summed up stands in for what is left out. A large
-opening has all of it whole.
+First what was said since the last request; then what the user said, the latest first; then what the assistant said last
+before each next prompt, the last third of it whole and the conclusions of the rest; then, briefly, what it said between
+calls and what sub-agents reported; then all of what sub-agents reported and of that rest. What the client summed up
+stands in for what is left out. A large opening has all of it whole.
 """
 
 from __future__ import annotations
@@ -18,14 +18,20 @@ LAST_PART = 3  # the last part of what ended turns, one of so many, comes whole;
 BRIEF = 600  # characters of what was said between two calls
 LARGE = 56_000  # characters of room from which on all that was said comes whole
 BEGINNING = 400  # characters of a request that does not fit whole
+CURRENT_PART = 0.25  # part of the room that is for what was said since the last request
 SUMMARY_PART = 0.15  # part of the room that a summary may take where talk is left out
 LEAST = 60  # characters of room below which no further message is tried
 
 Size = Callable[[TalkMessage, str], int]  # characters that a message takes with its heading
 
 
-def chosen_talk(messages: Sequence[TalkMessage], room: int, size: Size, *, is_whole: bool = False) -> dict[int, str]:
-    """The places of the messages that are shown, each with what is shown of it; ``is_whole``: all of all."""
+def chosen_talk(
+    messages: Sequence[TalkMessage], room: int, size: Size, current: int, *, is_whole: bool = False
+) -> dict[int, str]:
+    """The places of the messages that are shown, each with what is shown of it; ``is_whole``: all of all.
+
+    From the place ``current`` on they were said since the last request.
+    """
     if is_whole:
         return {at: message.text for at, message in enumerate(messages)}
     choice = _Choice(messages, room, size)
@@ -34,6 +40,7 @@ def chosen_talk(messages: Sequence[TalkMessage], room: int, size: Size, *, is_wh
     recent = closings[:RECENT]
     first |= {at: messages[at].text if at in recent else talk.conclusion(messages[at].text) for at in closings}
     choice.add_summary(sum(size(messages[at], text) for at, text in first.items()))
+    choice.add_current(current)
     for at in requests:
         choice.add(at, first[at]) or choice.add(at, talk.beginning(messages[at].text, BEGINNING))
     for at in closings:
@@ -68,6 +75,13 @@ class _Choice:
         if needed > self._room and summaries:
             text = self._messages[summaries[0]].text
             self.add(summaries[0], talk.shortened(text, round(self._room * SUMMARY_PART)))
+
+    def add_current(self, current: int) -> None:
+        """Show what was said since the last request, the latest first, in a part of the room."""
+        least = self._room - round(self._room * CURRENT_PART)
+        for at in range(len(self._messages) - 1, current - 1, -1):
+            if self._room > least:
+                self.add(at, self._messages[at].text)
 
     def add(self, at: int, text: str) -> bool:
         """Show so much of a message, in place of what was chosen of it before; whether there was room."""

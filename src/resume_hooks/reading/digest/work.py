@@ -298,7 +298,7 @@ LISTINGS = 300  # files at most that git is taken to list after one command
 
 TEMPORARY = late(
     r"(?:\A|/)(?:__pycache__|node_modules|\.pytest_cache|scratchpad)/|\A/(?:private/)?(?:tmp|var/tmp|var/folders)/|"
-    r"\.(?:pyc|tmp|swp)\Z|\A/dev/|\A['\"`(]"
+    r"\.(?:pyc|tmp|swp)\Z|\A/dev/|\A['\"`(]|[=<>|*?]"
 )
 """Files that are gone, or of no use, by the time somebody goes on."""
 
