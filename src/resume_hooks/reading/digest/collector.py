@@ -249,8 +249,9 @@ class LineageFacts:
         self._sidechain = sidechain
         self._branches = Branches()
         self._copies = Copies()
+        self.called_at = 0
+        """The order of the last call."""
         self._order = 0
-        self._called_at = 0
 
     @property
     def last_said(self) -> Quote | None:
@@ -268,7 +269,7 @@ class LineageFacts:
             if call.tool in _AGENT_TOOLS
         }
         last = next(reversed(self._open.values()), None)
-        self.cut_off = last if last is not None and last.place.order >= self._called_at else None
+        self.cut_off = last if last is not None and last.place.order >= self.called_at else None
         self._open.clear()
         self._copies = Copies()
         counts = self._branches.end_file(session_id)
@@ -320,7 +321,7 @@ class LineageFacts:
 
     def _called(self, record: Record, block: Record, place: RecordPlace) -> None:
         call = PendingCall(string(block, "name"), records.mapping(block, "input"), place, string(record, "cwd"))
-        self._called_at = place.order
+        self.called_at = place.order
         self._open[string(block, "id")] = call
         if call.tool == "AskUserQuestion":
             rows = records.objects(call.given.get("questions"))

@@ -41,10 +41,7 @@ def now(facts: LineageFacts, paths: Paths, git: RepositoryState, session_id: str
         yield DigestEntry("plan mode is on: nothing is to be changed before the user approves a plan")
     yield from _to_read(facts, paths)
     last_prompt = facts.prompts.said[-1].place.order if facts.prompts.said else 0
-    if last_prompt and facts.unanswered is None:
-        yield entry(_unanswered(facts, last_prompt), facts.prompts.said[-1].place)
-    elif facts.unanswered is not None and not prose.asks(facts.unanswered.text) and facts.cut_off is None:
-        yield entry("the last request was answered, and the answer asks nothing", facts.unanswered.place)
+    yield from _state_of_request(facts, last_prompt)
     if facts.cut_off is not None:
         call = facts.cut_off
         what = call.text("command", "prompt", "file_path", "description")
@@ -105,6 +102,18 @@ def _since_commit(facts: LineageFacts, paths: Paths) -> DigestEntry:
         return DigestEntry(f"{before} no file was changed", ref)
     more = f" and {counted(len(names) - FILES, 'other')}" if len(names) > FILES else ""
     return DigestEntry(f"{before} changed: {', '.join(names[-FILES:])}{more}", ref)
+
+
+def _state_of_request(facts: LineageFacts, last_prompt: int) -> Iterator[DigestEntry]:
+    """Whether the last request was answered, or how far the work on it went."""
+    last = facts.unanswered
+    if last is None:
+        if last_prompt:
+            yield entry(_unanswered(facts, last_prompt), facts.prompts.said[-1].place)
+    elif facts.called_at > last.place.order:
+        yield entry("work on the last request went on after these last words", last.place)
+    elif not prose.asks(last.text):
+        yield entry("the last request was answered, and the answer asks nothing", last.place)
 
 
 def _unanswered(facts: LineageFacts, last_prompt: int) -> str:
