@@ -137,6 +137,7 @@ def _documents(facts: LineageFacts, paths: Paths) -> list[tuple[str, RecordPlace
     found: dict[str, RecordPlace] = {}
     for change in reversed(facts.changes):
         path = plain_line(paths.relative(change.path, change.folder))
-        if path not in found and (_DOCUMENT.search(path) or change.path == facts.plan_file):
+        is_document = _DOCUMENT.search(path) is not None and "template" not in path
+        if path not in found and (is_document or change.path == facts.plan_file):
             found[path] = change.place
     return list(found.items())[:DOCUMENTS]

@@ -112,6 +112,7 @@ _PASSING = late(
 DOCUMENT = 800  # characters of a prompt from which on it may be a document that somebody else wrote
 _MARKED_UP = late(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|\||```)[ \t]", re.MULTILINE)
 _HEADING = late(r"^[ \t]*#{1,6}[ \t][^\n]*$", re.MULTILINE)
+AROUND = 200  # characters of a paragraph before or behind it that may be the user's
 MARKUP_LINES = 5  # lines with markup from which on it is one
 
 
@@ -166,7 +167,7 @@ def _own_words(text: str) -> str:
     if len(text) < DOCUMENT or len(_MARKED_UP.findall(shown)) < MARKUP_LINES:
         return shown
     paragraphs = shown.strip().split("\n\n")
-    around = [paragraphs[0], *paragraphs[1:][-1:]]
+    around = [paragraph for paragraph in (paragraphs[0], *paragraphs[1:][-1:]) if len(paragraph) <= AROUND]
     return "\n\n".join(paragraph for paragraph in around if _MARKED_UP.search(paragraph) is None)
 
 

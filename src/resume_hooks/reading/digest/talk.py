@@ -122,11 +122,17 @@ class _Choice:
                 return
             text = worded(quote)
             looked_at += len(text)
-            key = kind, " ".join(text[: 2 * LIKE].lower().split())[:LIKE]
+            key = kind, _likeness(text, kind)
             if text and len(text) <= self._room and key not in self._known:
                 self._known.add(key)
                 self._room -= len(text)
                 self.said.append(_Said(quote, kind, text))
+
+
+def _likeness(text: str, kind: Kind) -> str:
+    """What two messages that say the same have in common: a request its every word, others their beginning."""
+    # A form that is filled in anew begins like the last one.
+    return text if kind is Kind.REQUEST else " ".join(text[: 2 * LIKE].lower().split())[:LIKE]
 
 
 def _with_reversals(messages: Sequence[TalkMessage]) -> list[TalkMessage]:

@@ -294,10 +294,11 @@ UNSURE = "its command failed"  # what is said of a file that a command was to wr
 UNCOMMITTED, REMOVED = "uncommitted", "removed"
 
 WRITES = 60  # files at most that one command is taken to name as what it changes
+MOST_LISTED = 8  # files that git alone names which are listed
 LISTINGS = 300  # files at most that git is taken to list after one command
 
 TEMPORARY = late(
-    r"(?:\A|/)(?:__pycache__|node_modules|\.pytest_cache|scratchpad)/|\A/(?:private/)?(?:tmp|var/tmp|var/folders)/|"
+    r"(?:\A|/)(?:__pycache__|node_modules|\.pytest_cache|scratchpad|\.codex)/|\A/(?:private/)?(?:tmp|var/tmp|var/folders)/|"
     r"\.(?:pyc|tmp|swp)\Z|\A/dev/|\A['\"`(]|[=<>|*?]"
 )
 """Files that are gone, or of no use, by the time somebody goes on."""
@@ -395,9 +396,13 @@ def changed_files(found: dict[str, list[Touch]], paths: Paths) -> Iterator[Diges
         outside = path.startswith(("/", "~", "..")) or _WINDOWS.match(path) is not None
         return outside, all(touch.doubt for touch in found[path]), -latest, path
 
+    listed = 0
     for path in sorted(found, key=rank):
         if TEMPORARY.search(path):
             continue
+        listed += all(touch.doubt == LISTED for touch in found[path])
+        if listed > MOST_LISTED:
+            continue  # they may be another's, and there may be hundreds
         sure = [touch for touch in found[path] if not touch.doubt]
         last = max(reversed(sure or found[path]), key=lambda touch: touch.place.order)
         notes = (
@@ -423,14 +428,15 @@ def _end_of(path: str) -> str:
 
 
 _BRANCH = late(
-    r"(?:\A|\n)(?:On branch (\S+)|Switched to (?:a new )?branch '([^'\n]+)'|\[(?!detached)([^\]\s]+) [0-9a-f]{7,40}\])"
+    r"(?:\A|\n)(?:On branch (\S+)|## ([^\s.]+(?:\.[^\s.]+)*)(?=\.\.\.|\s|\Z)|Switched to (?:a new )?branch '([^'\n]+)'|"
+    r"\[(?!detached)([^\]\s]+) [0-9a-f]{7,40}\])"
 )
 
 
 def branch_seen(facts: LineageFacts) -> str:
     """The branch that git named last in what the session's commands printed; ``""`` for none."""
     for run in reversed(facts.runs):
-        if "git" in run.command and (found := _BRANCH.findall(run.output)):
+        if ("git" in run.command or "Switched to" in run.output) and (found := _BRANCH.findall(run.output)):
             return next((str(name) for name in found[-1] if name), "")
     return ""
 
