@@ -84,7 +84,7 @@ def test_another_way_is_seen(source: str) -> None:
     assert any(FORBIDDEN.fullmatch(name) for name in uses(source))
 
 
-SOURCED = {"near-end", "new-folder", "programs", "where"}
+SOURCED = {"claim", "near-end", "new-folder", "programs", "where"}
 """Scripts that others read in, behind hooks/programs."""
 
 OURS = re.compile(r'"\$(?:any|python)"(?= )(?! \])')
@@ -146,7 +146,8 @@ def test_hooks_start_with_our_scripts_alone() -> None:
     for name in ("hooks.json", "codex.json"):
         for command in re.findall(r'"command": "(trap .*)"', (REPO / "hooks" / name).read_text(encoding="utf-8")):
             assert re.fullmatch(
-                r"trap 'exit 0' EXIT; \. \\\"\$CLAUDE_PLUGIN_ROOT/hooks/[a-z-]+\\\" 2>/dev/null", command
+                r"trap 'exit 0' EXIT; ((part|others)=\d; )?\. \\\"\$CLAUDE_PLUGIN_ROOT/hooks/[a-z-]+\\\" 2>/dev/null",
+                command,
             )
     modules = "".join(path.read_text(encoding="utf-8") for path in (REPO / "hooks").glob("*.mjs"))
     assert re.findall(r"process\.run\(\['([^']*)'", modules) == ["/bin/sh"]
