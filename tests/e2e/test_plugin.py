@@ -112,7 +112,7 @@ def test_a_slash_command_s_body_leads_to_the_engine_where_hooks_are_off(
     asked = json.dumps(api.main_requests()[0]["messages"])
     assert "--slash handoff" in asked
     (child,) = children(home, home.project_folder / f"{PARENT}.jsonl")
-    opening = json.loads(child.read_bytes().split(b"\n")[1])["message"]["content"]
+    opening = json.loads(child.read_bytes().split(b"\n")[2])["message"]["content"]
     assert opening.endswith(step)
 
 
