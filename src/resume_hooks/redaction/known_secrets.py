@@ -78,6 +78,9 @@ class Redactor:
         self._anywhere: dict[bytes, _Value] = {}
         self._as_words: dict[bytes, _Value] = {}
         self._near_telling_words: dict[bytes, _Value] = {}
+        self._by_beginning: dict[bytes, list[_Value]] = {}
+        self._by_end: dict[bytes, list[_Value]] = {}
+        self._longest = 0
         self._spared: set[bytes] = set()
         self._parts: tuple[bytes, ...] | None = None
         for text in texts:
@@ -130,9 +133,17 @@ class Redactor:
             from urllib.parse import quote_from_bytes  # 3 ms, and few texts hold a secret
 
             for form in {squeezed, quote_from_bytes(squeezed, safe="").encode()}:
-                self._anywhere.setdefault(form, _Value(kind, form, _folded(form)))
+                self._remember_anywhere(_Value(kind, form, _folded(form)))
         else:
             self._near_telling_words.setdefault(squeezed, _Value(kind, squeezed, _whole_word(value)))
+
+    def _remember_anywhere(self, value: _Value) -> None:
+        if value.squeezed in self._anywhere:
+            return
+        self._anywhere[value.squeezed] = value
+        self._by_beginning.setdefault(value.squeezed[:_CUT_LENGTH], []).append(value)
+        self._by_end.setdefault(value.squeezed[-_CUT_LENGTH:], []).append(value)
+        self._longest = max(self._longest, len(value.squeezed))
 
     def _find(self, text: str) -> list[Secret]:
         found = find(text)
@@ -206,22 +217,20 @@ class Redactor:
             yield from self._cut_behind(text, ellipsis.end())
 
     def _cut_before(self, text: bytes, end: int) -> Iterator[Span]:
-        for value in self._anywhere.values():
-            longest = min(len(value.squeezed) - 1, end)
-            for length in range(longest, _CUT_LENGTH - 1, -1):
-                start = end - length
-                if text.startswith(value.squeezed[:length], start) and not text[start - 1 : start].isalnum():
-                    yield Span(value.kind, start, end, KNOWN)
-                    break
+        for start in range(max(0, end - self._longest), end - _CUT_LENGTH + 1):
+            values = self._by_beginning.get(text[start : start + _CUT_LENGTH])
+            if values and not text[start - 1 : start].isalnum():
+                part = text[start:end]
+                cut = (value for value in values if value.squeezed.startswith(part) and value.squeezed != part)
+                yield from (Span(value.kind, start, end, KNOWN) for value in cut)
 
     def _cut_behind(self, text: bytes, start: int) -> Iterator[Span]:
-        for value in self._anywhere.values():
-            longest = min(len(value.squeezed) - 1, len(text) - start)
-            for length in range(longest, _CUT_LENGTH - 1, -1):
-                end = start + length
-                if text.startswith(value.squeezed[-length:], start) and not text[end : end + 1].isalnum():
-                    yield Span(value.kind, start, end, KNOWN)
-                    break
+        for end in range(start + _CUT_LENGTH, min(len(text), start + self._longest) + 1):
+            values = self._by_end.get(text[end - _CUT_LENGTH : end])
+            if values and not text[end : end + 1].isalnum():
+                part = text[start:end]
+                cut = (value for value in values if value.squeezed.endswith(part) and value.squeezed != part)
+                yield from (Span(value.kind, start, end, KNOWN) for value in cut)
 
 
 def _unescaped_wholly(value: bytes) -> bytes:

@@ -170,4 +170,4 @@ def test_its_model_can_run_the_commands_that_it_reads(
         assert "resume-hooks read `" not in told
         for command in (re.sub(r":N$", ":1", line) for line in commands):
             assert re.search(r"^resume-hooks (read|outline): ", output_of(command), re.MULTILINE), output_of(command)
-    assert sorted(ways) == [2, 3]
+    assert min(ways) >= 2
