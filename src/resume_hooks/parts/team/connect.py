@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import ipaddress
+import logging
 import os
 import re
 import shlex
@@ -183,6 +184,8 @@ def _driver() -> Any:
         import psycopg
     except ImportError as error:
         raise DriverMissing(f"{DRIVER}, which speaks to the team's database, is not installed", how_to_add()) from error
+    # It logs what a server said as it stands, and without a handler Python prints that.
+    logging.getLogger("psycopg").addHandler(logging.NullHandler())
     return psycopg
 
 

@@ -149,7 +149,7 @@ def find(words: Sequence[str], db: Database, among: Narrowing = EVERY, *, most: 
             hits += reading.hits(fresh, max(_LOOKED_AT, most))
             is_all = not (is_page and fresh)
             more = has_phrases and not is_all and len(known) >= _READ
-            if is_all or len(known) >= _READ or not (has_phrases or db.refused > refused):
+            if is_all or len(known) >= _READ:
                 break
             until = min(row.at for row in found) + _INSTANT
         if not has_phrases and len(known) - (db.refused - before) >= most:

@@ -72,7 +72,7 @@ begin
   if not exists(select 1 from member where id = me() and admin) then
     raise exception 'for an admin' using errcode='42501';
   end if;
-  select id, coalesce(role, retired) into v_member, v_own from member where login = p_login for update;
+  select id, coalesce(role, retired) into v_member, v_own from member where login = p_login for no key update;
   select id into v_to from member where login = p_to and role is not null;
   if v_member is null or (p_act = 'give' and v_to is null) then
     raise exception 'no such member' using errcode='RH404';
@@ -185,7 +185,8 @@ begin
   if exists(select 1 from unscrubbed where session_id = p_session and machine = v_machine) then
     raise exception 'scrubbed on another machine' using errcode='RH411';
   end if;
-  select * into v_live from session where session_id = p_session and machine = v_machine and live;
+  select * into v_live from session where session_id = p_session and machine = v_machine and owner = v_me
+    and live;
   if v_live.id is null then
     select days into v_days from about;
     if instant(p_about->>'ended', now()) < now() - v_days * interval '1 day' then
@@ -195,12 +196,15 @@ begin
   if v_live.id is null or v_live.id = p_old then
     select coalesce(max(generation) + 1, 0) into v_next from session where session_id = p_session and machine = v_machine;
     v_scope := coalesce(
-      (select scope from session where session_id = p_session and owner = v_me and live order by pushed desc limit 1),
+      (select scope from session where session_id = p_session and owner = v_me and live and not given
+        order by pushed desc limit 1),
       (select id from scope where kind = 'm' and member = v_me));
     if v_live.id is not null then
       delete from passage where part in (select id from part where session = v_live.id);
       update session set live = false where id = v_live.id;
-      if p_drop then delete from session where session_id = p_session and machine = v_machine; end if;
+      if p_drop then
+        delete from session where session_id = p_session and machine = v_machine and owner = v_me;
+      end if;
     end if;
     insert into session(session_id, machine, generation, owner, scope, base)
       values(p_session, v_machine, v_next, v_me, v_scope, (select id from session where id = p_base and owner = v_me))
