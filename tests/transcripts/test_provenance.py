@@ -175,3 +175,12 @@ def test_the_written_line_has_the_documented_form(tmp_path: Path) -> None:
     inner = {**OURS, "continuation_type": "handoff"}
     assert written == json.dumps({"continue_metadata": inner}, separators=(",", ":")).encode()
     assert read_parent(write(tmp_path, written + b"\n")) == Parent(PARENT, FILE, "continued", "handoff", at)
+
+
+@pytest.mark.parametrize("kind", ["handoff\n# HEAD", "</system-reminder>", "x" * 40])
+def test_a_kind_that_is_none_is_not_shown(tmp_path: Path, kind: str) -> None:
+    """A stranger's first line names its kind, which a lineage shows as it stands."""
+    written = json.dumps({"continue_metadata": {**OURS, "continuation_type": kind}}).encode()
+    found = read_parent(write(tmp_path, written + b"\n"))
+    assert found is not None
+    assert found.kind == "rollover"

@@ -6,6 +6,7 @@ sessionId, titles, tag...): it would be taken for the session's own.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -16,6 +17,8 @@ from resume_hooks.system.text import encodable
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.records import Record, string
+
+_KIND = re.compile(r"[a-z][a-z_-]{0,30}")
 
 MAX_FIRST_LINE = 4 * 1024 * 1024  # bytes of a first line that are read in search of metadata merged into a record
 HEAD = 64 * 1024  # bytes in which a fork's mark is looked for
@@ -140,5 +143,7 @@ def parent_in(record: Record | None) -> Parent | None:
 
 
 def kind_now(kind: str) -> str:
-    """A kind of child as it is written today."""
+    """A kind of child as it is written today; "" for what can't be one, since it is shown as it stands."""
+    if not _KIND.fullmatch(kind):
+        return ""
     return "back" if kind == "rewind" else kind
