@@ -11,7 +11,17 @@ import pytest
 from resume_hooks.derive.fresh_child import OPENING_LINE
 from resume_hooks.reading.digest import opening
 from resume_hooks.reading.digest.entries import digest_at
-from tests.builders import SESSION, ConfigHome, conversation, custom_title, tool_result, tool_use, write_session
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    assistant,
+    conversation,
+    custom_title,
+    tool_result,
+    tool_use,
+    user,
+    write_session,
+)
 from tests.cli.conftest import Cli, Document
 from tests.cli.test_every_verb import state
 from tests.reading.digest.talk import Talk
@@ -148,3 +158,18 @@ def test_what_is_no_size(document: Document, parent: Path, size: str) -> None:
     error = document("handoff", SESSION, "--size", size, code=2)["error"]
     assert "A size is 1k to 48k, such as 4k or 24k, or all." in error["remedy"]
     assert sorted(parent.parent.iterdir()) == before
+
+
+def test_a_child_stores_no_secret_that_its_opening_lacks(document: Document, config_home: ConfigHome) -> None:
+    """What a tool's result told of goes from the record in the child, which is all that its own children read."""
+    value = "Xk29vLq8Zp3w"
+    rows = [
+        *conversation(2),
+        tool_use("t1", uuid="c1", parent="r3", ts=10, name="Bash", tool_input={"command": "cat .env"}),
+        tool_result("t1", f"DB_PASSWORD={value}", uuid="c2", parent="c1", ts=11),
+        user(f"go on with {value} in the second file", uuid="c3", parent="c2", ts=12),
+        assistant(f"I went on with {value} there.", uuid="c4", parent="c3", ts=13),
+    ]
+    write_session(config_home.project(), SESSION, rows)
+    child = document("handoff", SESSION)["data"]
+    assert value not in Path(child["file"]).read_text(encoding="utf-8")

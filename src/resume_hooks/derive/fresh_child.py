@@ -117,6 +117,7 @@ def opening(
     parent: SessionFile, ends: HeadTail, child: Draft, next_step: str, contents: Contents, where: Where, note: str = ""
 ) -> Opening:
     """What a child of ``parent`` is told: its lineage, a ``note``, what it holds, the next step."""
+    contents = _without_known_secrets(contents, child)
     carried = NOTHING_CARRIED if contents.edited else digest_carried(contents, child, parent)
     told = "\n".join(filter(None, (note, contents.summary)))
     step = task_step(next_step) if contents.new_task else next_step
@@ -151,6 +152,13 @@ def fresh(told: Opening, body: Body | None = None) -> RolloverPlan:
         contents=contents,
         carried=told.carried,
     )
+
+
+def _without_known_secrets(contents: Contents, child: Draft) -> Contents:
+    """Contents whose digest, which a later child reads, lacks what the ends of the parent tell to be secret."""
+    if contents.digest is None or child.secrets is None or not child.secrets.knows_any:
+        return contents
+    return contents._replace(digest=entries.rewritten(contents.digest, child.secrets.redact))
 
 
 def digest_carried(contents: Contents, child: Draft, parent: SessionFile) -> Carried:

@@ -86,6 +86,11 @@ class Redactor:
         for text in texts:
             self.learn(text)
 
+    @property
+    def knows_any(self) -> bool:
+        """Whether it learned a value, so that it takes out more than the rules find."""
+        return bool(self._anywhere or self._as_words or self._near_telling_words)
+
     def spare(self, names: Iterable[str]) -> None:
         """Never remember these, whatever a rule takes them for: the ids of sessions, by which they are found."""
         self._spared.update(name.encode("utf-8", "surrogatepass") for name in names)
@@ -147,7 +152,7 @@ class Redactor:
 
     def _find(self, text: str) -> list[Secret]:
         found = find(text)
-        if not self._anywhere and not self._as_words and not self._near_telling_words:
+        if not self.knows_any:
             return found
         raw = text.encode("utf-8", "surrogatepass")
         known = in_characters(raw, text, merged(self._in_text(raw)))

@@ -54,7 +54,8 @@ class Draft(NamedTuple):
     file that is read, ``makes_folder``: the project folder may be missing. ``ancestors`` stand oldest first, ``block``
     is the lineage as text. ``agent`` is whose session it will be, ``parent_agent`` whose the parent is. Of a
     ``subagent`` the parent is who started it, but for its ``path``, which is that of the transcript that is read.
-    ``window`` is that of the parent's model as its client measured it, 0 where it never did.
+    ``window`` is that of the parent's model as its client measured it, 0 where it never did. ``secrets`` knows those in
+    the ends of the parent and of the root, None where nothing is quoted.
     """
 
     kind: Kind
@@ -73,6 +74,7 @@ class Draft(NamedTuple):
     agent: str = NAME
     parent_agent: str = NAME
     window: int = 0
+    secrets: Redactor | None = None
 
     @property
     def session_id(self) -> str:
@@ -192,6 +194,7 @@ def draft(  # noqa: PLR0913 - what a child may be asked for
         agent=place.agent if place else NAME,
         parent_agent=parent.agent,
         window=measured(parent.session_id, where),
+        secrets=secrets,
     )
 
 

@@ -5,7 +5,7 @@ Invariant: an entry is one line, and no line of a message is blank, so that a di
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -126,14 +126,22 @@ def without_secrets(digest: Digest, texts: Sequence[str]) -> Digest:
         from resume_hooks.redaction.known_secrets import Redactor  # few sessions hold a secret
 
         redact = Redactor(texts).redact
-    sections = {
-        name: tuple(row._replace(text=redact(row.text), note=redact(row.note)) for row in rows)
+    if not texts:
+        return replace(digest, sections=_rewritten_sections(digest, redact))
+    return replace(rewritten(digest, redact), secrets=tuple(texts))
+
+
+def rewritten(digest: Digest, rewrite: Callable[[str], str]) -> Digest:
+    """A digest of which every text is what ``rewrite`` made of it."""
+    talk = tuple(message._replace(text=rewrite(message.text)) for message in digest.talk)
+    return replace(digest, sections=_rewritten_sections(digest, rewrite), talk=talk)
+
+
+def _rewritten_sections(digest: Digest, rewrite: Callable[[str], str]) -> dict[str, tuple[DigestEntry, ...]]:
+    return {
+        name: tuple(row._replace(text=rewrite(row.text), note=rewrite(row.note)) for row in rows)
         for name, rows in digest.sections.items()
     }
-    if not texts:
-        return replace(digest, sections=sections)
-    talk = tuple(message._replace(text=redact(message.text)) for message in digest.talk)
-    return replace(digest, sections=sections, talk=talk, secrets=tuple(texts))
 
 
 def redacted(text: str) -> str:
