@@ -188,7 +188,7 @@ def test_others_that_never_come(config_home: ConfigHome, env: dict[str, str], ru
     assert (alone.startswith("This session was started by /clear"), alone.endswith(OPENING[-2_000:])) == (True, True)
     assert start_parts.CUT in alone
     hand_off(config_home)
-    last, *_ = contexts(begin(running, [FIRST, OTHERS[0], OTHERS[2]], env, start("clear", NEW, folder)))
+    last, *_ = contexts(begin(running, [FIRST, OTHERS[0], OTHERS[2]], env, start("clear", session_id(4), folder)))
     assert last.endswith("\n(Part 2 could not be delivered.)")
     assert notes(config_home) == []
 
