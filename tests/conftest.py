@@ -134,7 +134,6 @@ BELOW_PARTS = frozenset(
         *("archive", "benchmarks", "derive", "maintenance", "reading", "redaction"),
         *("sdk", "search", "sessions", "storage", "system", "transcripts"),
         *(f"hook_scripts/test_{name}.py" for name in ("allow", "guard", "guard_cost", "engine")),
-        "hooks/test_session.py",
     }
 )
 """Tests of packages that know no verb and no trigger, and of scripts that are the same whatever parts are here."""

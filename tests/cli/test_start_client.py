@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -55,7 +56,7 @@ def test_settings_of_the_user_stay() -> None:
 
 
 def test_a_folder_that_cannot_be_entered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sentence with the command, before anything is started."""
+    """A sentence with the command, before anything is started; our own writes to a closed pipe still end nothing."""
     client = tmp_path / "claude"
     client.write_text("#!/bin/sh\n")
     client.chmod(0o755)
@@ -63,3 +64,4 @@ def test_a_folder_that_cannot_be_entered(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(ResumeHooksError, match="can't be started in /not/there: No such file") as caught:
         start(Start(SESSION, "/not/there"))
     assert caught.value.remedy == f"By hand: cd /not/there && claude --resume {SESSION}"
+    assert signal.getsignal(signal.SIGPIPE) is signal.SIG_IGN

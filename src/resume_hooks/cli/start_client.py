@@ -5,9 +5,11 @@ Invariant: the client finds itself as if it had been started by hand; nothing of
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from typing import NamedTuple, NoReturn
 
 from resume_hooks.errors import ResumeHooksError
@@ -80,10 +82,22 @@ def start(begun: Start) -> NoReturn:
         raise ResumeHooksError(f"{program} is not installed, or not on PATH", f"Where it is: {begun.command}")
     sys.stdout.flush()
     try:
-        if hasattr(signal, "SIGPIPE"):
-            signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, which whatever is executed would inherit
-        programs.become(path, words, begun.folder or os.getcwd(), environment(begun, Where()))
+        with _usual_pipes():
+            programs.become(path, words, begun.folder or os.getcwd(), environment(begun, Where()))
     except OSError as error:
         raise ResumeHooksError(
             f"{program} can't be started in {begun.folder}: {error.strerror}", f"By hand: {begun.command}"
         ) from error
+
+
+@contextlib.contextmanager
+def _usual_pipes() -> Iterator[None]:
+    """Give what is executed in the block the usual SIGPIPE: Python ignores it, and that would be inherited."""
+    if not hasattr(signal, "SIGPIPE"):
+        yield
+        return
+    former = signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    try:
+        yield
+    finally:  # nothing was executed, and writing to a reader that is gone must not end this process
+        signal.signal(signal.SIGPIPE, former)
