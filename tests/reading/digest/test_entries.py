@@ -221,3 +221,13 @@ def test_what_is_asked_stands_first(prompts: list[str], title: str) -> None:
 def test_no_text_takes_long(hostile: str) -> None:
     """Only the beginning of a prompt is looked at."""
     assert len(goal_title([hostile])) <= 320
+
+
+def test_a_secret_goes_from_a_mark_as_well() -> None:
+    """A sentence that the user took back is quoted beside its message, which may be cut before it."""
+    value = "Xk29vLq8Zp3w"
+    marks = ((f"the password of the staging server here is {value}", f"{SESSION}:4"),)
+    digest = Digest({}, (TalkMessage(Kind.REQUEST, f"{SESSION}:0", "go on", marks),))
+    clean = entries.without_secrets(digest, [f"DB_PASSWORD={value}"])
+    assert value not in str(clean.talk)
+    assert value not in opening.full(clean)

@@ -121,20 +121,27 @@ def without_secrets(digest: Digest, texts: Sequence[str]) -> Digest:
 
     Parts of it may be written by another version.
     """
-    redact = redacted
-    if texts:
-        from resume_hooks.redaction.known_secrets import Redactor  # few sessions hold a secret
+    if not texts:  # the talk was looked through when it was made
+        return replace(digest, sections=_rewritten_sections(digest, redacted))
+    from resume_hooks.redaction.known_secrets import Redactor  # few sessions hold a secret
 
-        redact = Redactor(texts).redact
-    if not texts:
-        return replace(digest, sections=_rewritten_sections(digest, redact))
-    return replace(rewritten(digest, redact), secrets=tuple(texts))
+    return replace(rewritten(digest, Redactor(texts).redact), secrets=tuple(texts))
+
+
+def selected(digest: Digest, is_wanted: Callable[[DigestEntry | TalkMessage], bool]) -> Digest:
+    """A digest of the entries and the messages that are wanted."""
+    rows = {name: tuple(filter(is_wanted, entries)) for name, entries in digest.sections.items()}
+    sections = {name: entries for name, entries in rows.items() if entries}
+    return replace(digest, sections=sections, talk=tuple(filter(is_wanted, digest.talk)))
 
 
 def rewritten(digest: Digest, rewrite: Callable[[str], str]) -> Digest:
     """A digest of which every text is what ``rewrite`` made of it."""
-    talk = tuple(message._replace(text=rewrite(message.text)) for message in digest.talk)
-    return replace(digest, sections=_rewritten_sections(digest, rewrite), talk=talk)
+    talk = []
+    for message in digest.talk:
+        marks = tuple((rewrite(sentence), ref) for sentence, ref in message.superseded)
+        talk.append(message._replace(text=rewrite(message.text), superseded=marks))
+    return replace(digest, sections=_rewritten_sections(digest, rewrite), talk=tuple(talk))
 
 
 def _rewritten_sections(digest: Digest, rewrite: Callable[[str], str]) -> dict[str, tuple[DigestEntry, ...]]:
@@ -182,6 +189,13 @@ def texts_of(digest: Digest) -> Iterator[str]:
             yield row.text
             yield row.note
     yield from (message.text for message in digest.talk)
+
+
+def refs_of(digest: Digest) -> Iterator[str]:
+    """The reference of each entry and each message, ``""`` where it has none."""
+    for rows in digest.sections.values():
+        yield from (row.ref for row in rows)
+    yield from (message.ref for message in digest.talk)
 
 
 def line(digest: Digest) -> bytes:
