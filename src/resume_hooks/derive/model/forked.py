@@ -12,7 +12,6 @@ from resume_hooks import clock, settings
 from resume_hooks.derive.model import port
 from resume_hooks.derive.model.port import LIMIT, Form, Reply
 from resume_hooks.errors import HeadlessFailed
-from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.api_usage import traffic_of
 from resume_hooks.transcripts.records import mapping, string
@@ -35,9 +34,7 @@ _COUNTED = ("cache_read_input_tokens", "cache_creation_input_tokens", "input_tok
 def prompt(instructions: str, text: str, form: type[BaseModel]) -> str:
     """What stands behind the session: the instructions, the form, and foreign ``text`` within a fence."""
     schema = json.dumps(form.model_json_schema())
-    return port.fenced(
-        f"{instructions}\n\n{UNAIDED}\n\nThe schema of the answer:\n{schema}", Redactor([text]).redact(text)
-    )
+    return port.fenced(f"{instructions}\n\n{UNAIDED}\n\nThe schema of the answer:\n{schema}", text)
 
 
 class ForkedModel(NamedTuple):

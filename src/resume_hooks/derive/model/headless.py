@@ -23,7 +23,6 @@ from resume_hooks.derive.model import port
 from resume_hooks.derive.model.port import Form, HeadlessModel, Reply
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.paths import Where
-from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.seam import function_of
 from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.agents.claude import NAME
@@ -83,9 +82,7 @@ class ClaudeHeadless:
         if not client:
             raise HeadlessFailed("claude is not installed, or not on PATH", "Install the client, or set PATH.")
         started = time.monotonic()
-        prompt = (
-            port.fenced(instructions, Redactor([text]).redact(text)).replace(_AT, _INERT).encode("utf-8", "replace")
-        )
+        prompt = port.fenced(instructions, text).replace(_AT, _INERT).encode("utf-8", "replace")
         command = [*client, *_options(self.name, json.dumps(form.model_json_schema()))]
         ran = self._run(command, prompt, limit)
         if ran.late:

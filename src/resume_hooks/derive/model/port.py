@@ -14,6 +14,7 @@ import orjson
 
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.paths import Where
+from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.system.text import counted, one_line, plain, plain_line
 
 if TYPE_CHECKING:
@@ -149,8 +150,9 @@ def refuse_nested(where: Where) -> None:
 
 
 def fenced(instructions: str, text: str) -> str:
-    """The prompt: the instructions, and foreign ``text`` within a fence that it can't know."""
-    return _FENCED.format(instructions=instructions.strip(), text=plain(text), nonce=os.urandom(16).hex())
+    """The prompt: the instructions, and foreign ``text``, without its secrets, within a fence that it can't know."""
+    clean = plain(Redactor([text]).redact(text))
+    return _FENCED.format(instructions=instructions.strip(), text=clean, nonce=os.urandom(16).hex())
 
 
 def strictly(text: str) -> dict[str, Any] | None:

@@ -20,7 +20,6 @@ from resume_hooks.derive.model import port
 from resume_hooks.derive.model.port import Form, Reply
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.paths import Where
-from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.sessions.agents.registry import agent_named
 from resume_hooks.system import capture, programs
 from resume_hooks.system.capture import Captured
@@ -72,7 +71,7 @@ class CodexExec:
         if program is None:
             raise HeadlessFailed("codex is not installed, or not on PATH", "Install Codex, or set PATH.")
         started = time.monotonic()
-        prompt = port.fenced(instructions, Redactor([text]).redact(text)).encode("utf-8", "replace")
+        prompt = port.fenced(instructions, text).encode("utf-8", "replace")
         ran = self._run(program, prompt, form.model_json_schema(), limit)
         if ran.late:
             raise HeadlessFailed(
