@@ -31,7 +31,7 @@ from resume_hooks.errors import HeadlessFailed, ResumeHooksError, SessionNotFoun
 from resume_hooks.paths import Where
 from resume_hooks.reading.char_budget import TextPiece, cut, fit
 from resume_hooks.reading.digest.build import ANCESTOR_BUDGET, digest_of
-from resume_hooks.reading.digest.entries import Digest, Kind, digest_at
+from resume_hooks.reading.digest.entries import Digest, Kind, digest_at, refs_of
 from resume_hooks.reading.digest.opening import DEFAULT_TOKENS, characters, full, opening
 from resume_hooks.reading.passages import TurnReader
 from resume_hooks.reading.summary_check import CheckedSummary, checked, texts_in
@@ -416,9 +416,7 @@ def _said(begun: SummaryRollover, where: Where) -> Iterator[tuple[str, str]]:
 
 
 def _numbers(digest: Digest, session_id: str) -> frozenset[int]:
-    refs = [entry.ref for entries in digest.sections.values() for entry in entries]
-    refs += [message.ref for message in digest.talk]
-    parts = (ref.rpartition(":") for ref in refs)
+    parts = (ref.rpartition(":") for ref in refs_of(digest))
     return frozenset(int(number) for session, _, number in parts if session == session_id and number.isdigit())
 
 

@@ -7,14 +7,13 @@ was cleared away by the user is not given back.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import pending_handoff
 from resume_hooks.hooks.request import time_limit
 from resume_hooks.paths import Where, find_session, named_session
 from resume_hooks.reading.digest.build import digest_of
-from resume_hooks.reading.digest.entries import Digest, Kind
+from resume_hooks.reading.digest.entries import Digest, DigestEntry, Kind, TalkMessage, selected
 from resume_hooks.reading.digest.opening import Opening, opening
 from resume_hooks.reading.digest.sections import NOW
 from resume_hooks.redaction.lazy_patterns import late
@@ -75,13 +74,12 @@ def without_summary(digest: Digest) -> Digest:
         return digest
     known = {word.lower() for word in _WORD.findall(summary.text)}
 
-    def is_told(text: str) -> bool:
-        words = {word.lower() for word in _WORD.findall(text)}
-        return len(words & known) >= TOLD * len(words)
+    def is_new(row: DigestEntry | TalkMessage) -> bool:
+        words = {word.lower() for word in _WORD.findall(row.text)}
+        is_summary = isinstance(row, TalkMessage) and row.kind is Kind.SUMMARY
+        return not is_summary and len(words & known) < TOLD * len(words)
 
-    talk = tuple(message for message in digest.talk if message.kind is not Kind.SUMMARY and not is_told(message.text))
-    sections = {name: tuple(row for row in rows if not is_told(row.text)) for name, rows in digest.sections.items()}
-    return replace(digest, talk=talk, sections={name: rows for name, rows in sections.items() if rows})
+    return selected(digest, is_new)
 
 
 def _cleared(lineage: Sequence[Ancestor]) -> int:
@@ -99,9 +97,4 @@ def _block(rows: Sequence[Ancestor], path: str) -> str:
 
 def _without(digest: Digest, sessions: Collection[str]) -> Digest:
     """A digest without what is of some ``sessions`` and of their sub-agents."""
-
-    def stays(ref: str) -> bool:
-        return ref.partition(":")[0].partition("/")[0] not in sessions
-
-    sections = {name: tuple(row for row in rows if stays(row.ref)) for name, rows in digest.sections.items()}
-    return replace(digest, talk=tuple(row for row in digest.talk if stays(row.ref)), sections=sections)
+    return selected(digest, lambda row: row.ref.partition(":")[0].partition("/")[0] not in sessions)

@@ -27,7 +27,7 @@ from resume_hooks.reading.digest.entries import (
 from resume_hooks.reading.digest.facts import FileChange
 from resume_hooks.reading.digest.now import now
 from resume_hooks.reading.digest.repository import GitQuery, RepositoryState
-from resume_hooks.reading.digest.reversals import superseded
+from resume_hooks.reading.digest.reversals import standing
 from resume_hooks.reading.digest.sections import CHANGED, COMMANDS, OTHERS, SECTIONS, Section
 from resume_hooks.reading.digest.shell import simple_commands
 from resume_hooks.redaction.json_lines import redact_line
@@ -86,9 +86,7 @@ def _as_of_now(section: Section, entry: DigestEntry, paths: work.Paths, failed: 
 
 def _binding(entries: Sequence[DigestEntry]) -> tuple[DigestEntry, ...]:
     """Demands, the latest first, without those that a later one takes back."""
-    taken_back = superseded([entry.text for entry in reversed(entries)])
-    last = len(entries) - 1
-    return tuple(entry for at, entry in enumerate(entries) if last - at not in taken_back)
+    return tuple(entries[at] for at in standing([entry.text for entry in entries]))
 
 
 def _standing(entries: Sequence[DigestEntry], said: Sequence[TalkMessage]) -> tuple[DigestEntry, ...]:

@@ -21,6 +21,7 @@ from resume_hooks.reading.digest.entries import (
     DigestEntry,
     Kind,
     TalkMessage,
+    refs_of,
     secrets_found,
     without_secrets,
 )
@@ -320,9 +321,7 @@ def _size(rows: Sequence[str]) -> int:
 
 def _names_of(digest: Digest) -> _Names:
     """The session that most of a digest is of; shortened ids, whole ones where two begin alike."""
-    refs = [entry.ref for entries in digest.sections.values() for entry in entries]
-    refs += [message.ref for message in digest.talk]
-    refs += [ref for message in digest.talk for _, ref in message.superseded]
+    refs = [*refs_of(digest), *(ref for message in digest.talk for _, ref in message.superseded)]
     counts = Counter(session for session, colon, _ in (ref.rpartition(":") for ref in refs) if colon)
     owners = {session.partition("/")[0] for session in counts}
     starts = Counter(owner[:SHORT] for owner in owners)

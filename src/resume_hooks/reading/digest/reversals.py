@@ -89,6 +89,13 @@ def superseded(statements: Sequence[str]) -> dict[int, int]:
     return found
 
 
+def standing(statements: Sequence[str]) -> list[int]:
+    """The places of statements that no later one takes back. Latest first."""
+    last = len(statements) - 1
+    taken_back = superseded(statements[::-1])
+    return [at for at in range(len(statements)) if last - at not in taken_back]
+
+
 def is_change(statement: str) -> bool:
     """Whether a statement says in so many words that it changes what was said before."""
     return _CHANGES.search(statement.lower()) is not None

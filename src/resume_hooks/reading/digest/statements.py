@@ -14,7 +14,7 @@ from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import DigestEntry, entry, redacted
 from resume_hooks.reading.digest.facts import Quote, RecordPlace
 from resume_hooks.reading.digest.prose import cut, is_question
-from resume_hooks.reading.digest.reversals import superseded
+from resume_hooks.reading.digest.reversals import standing
 from resume_hooks.reading.digest.talk import TYPED
 from resume_hooks.redaction.lazy_patterns import late
 
@@ -137,11 +137,8 @@ def constraints(facts: LineageFacts) -> Iterator[DigestEntry]:
         sentences = list(prose.sentences(_HEADING.sub("", _own_words(said.text))))
         binding = [at for at, sentence in enumerate(sentences) if _binds(sentence)]
         found += [(_with_subject(sentences, at), said.place) for at in reversed(binding)]
-    taken_back = superseded([text for text, _ in reversed(found)])
-    last = len(found) - 1
-    for at, (text, place) in enumerate(found):
-        if last - at not in taken_back:
-            yield entry(text, place)
+    for at in standing([text for text, _ in found]):
+        yield entry(*found[at])
 
 
 def _binds(sentence: str) -> bool:
