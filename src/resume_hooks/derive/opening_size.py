@@ -46,5 +46,9 @@ def name_of(tokens: int) -> str:
 
 def tokens_of(size: str, where: Where) -> int:
     """The tokens of a size; of ``""`` those of the setting."""
-    chosen = size or str(settings.load(where)[SETTING].value)
-    return int(chosen.removesuffix("k")) * 1_000
+    return tokens_named(size or str(settings.load(where)[SETTING].value))
+
+
+def tokens_named(size: str) -> int:
+    """The tokens of a size of thousands, such as ``12k``."""
+    return 1_000 * int(size.removesuffix("k"))

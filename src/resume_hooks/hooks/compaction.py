@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from resume_hooks import settings
+from resume_hooks.derive.opening_size import tokens_named
 from resume_hooks.derive.trim import in_client, plan
 from resume_hooks.derive.trim.in_client import InClient, Reach, ShownMessage
 from resume_hooks.derive.trim.options import KEEP_RECENT, parse
@@ -166,7 +167,7 @@ def _smaller(session: SessionFile, event: dict[str, Any], where: Where, way: str
     """What the client is to hold, nothing where that frees too little; between turns where a line, ``most``, counts."""
     started = time.monotonic()
     is_handoff = way != TRIM
-    room = characters(1_000 * int(way.removesuffix("k"))) if is_handoff else BESIDE_TRIM
+    room = characters(tokens_named(way)) if is_handoff else BESIDE_TRIM
     facts = given_back(session.session_id, session.path, room, LIMIT / 2)
     if is_handoff and not facts:
         return {}

@@ -7,13 +7,14 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from resume_hooks.derive.compare import OUTPUT, READ, WRITE
+from resume_hooks.derive.opening_size import tokens_named
 from resume_hooks.derive.trim.options import KEEP_RECENT
 from resume_hooks.hooks.compaction import FITS, REST, SHRUNK, TRIM
 from resume_hooks.parts.stats.count import Request
 from resume_hooks.settings import USUAL_SIZE
 from resume_hooks.transcripts.tokens import USUAL_SHARED
 
-HANDOFF_TOKENS = 1_000 * int(USUAL_SIZE.removesuffix("k"))
+HANDOFF_TOKENS = tokens_named(USUAL_SIZE)
 LINES = (200_000, 150_000, 100_000)
 FREED = 0.5
 """The part of what a session added that a trim frees: 44,000 of 83,000 tokens by docs/figures.md, as most may go."""
