@@ -201,3 +201,25 @@ def test_a_servers_tool_fails_until_it_works(config_home: ConfigHome) -> None:
     talk.calls("mcp__db__list", {}).runs("make")
     assert texts(talk.digest(config_home), "errors") == ["mcp__db__query: connection refused"]
     assert texts(talk.calls("mcp__db__query", {"sql": "x"}).digest(config_home), "errors") == []
+
+
+@pytest.mark.parametrize(
+    ("removal", "is_listed"),
+    [
+        ("git worktree remove --force /home/user/wt", False),
+        ("cd /home/user && rm -rf wt", False),
+        ("rm -rf /home/user/other", True),
+        ("rm /home/user/wt", True),
+    ],
+)
+def test_a_command_into_a_removed_folder_is_not_listed(config_home: ConfigHome, removal: str, is_listed: bool) -> None:
+    """Nobody can run it again; a later run in a folder of that name can be."""
+    talk = Talk().prompt("go").runs("cd /home/user/wt && make test").runs(removal)
+    assert bool(texts(talk.digest(config_home), "commands")) is is_listed
+    assert texts(talk.runs("cd /home/user/wt && make test").digest(config_home), "commands")
+
+
+def test_a_run_that_found_no_test_did_not_work(config_home: ConfigHome) -> None:
+    """Whatever its exit status."""
+    digest = Talk().prompt("go").runs("pytest -k x", "=== no tests ran in 0.01s ===").digest(config_home)
+    assert texts(digest, "commands") == []

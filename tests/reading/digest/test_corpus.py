@@ -9,6 +9,7 @@ from resume_hooks.reading.digest.collector import Prescan, prescan
 from resume_hooks.reading.digest.entries import DigestEntry
 from resume_hooks.reading.digest.opening import full, opening
 from resume_hooks.reading.digest.sections import NAMES
+from resume_hooks.reading.digest.statements import READ_SKILL
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records
 from tests.corpus import RealSession
@@ -51,13 +52,14 @@ def _claimed_of_now(text: str) -> list[str]:
         "plan mode is on",
         "this session shows",
         "since the session's",
-        "rules of ",
+        "since then",
+        "the last git status",
     )
     if not colon or head.startswith(ours):
         return []
     if head == "the session ends before this call was answered":
         return [named.partition(" ")[2][:60]]
-    if head == "read this first":
+    if head in {"read this first", "a document about the work, part of which may be done"}:
         return [named.rpartition("/")[2]]
     return [part for part in re.split(r"…|\n", named) if part]
 
@@ -73,6 +75,8 @@ def test_every_reference_leads_to_a_record_that_says_so(real_session: RealSessio
         for entry in real_session.digest.of(section):
             _, _, number = entry.ref.rpartition(":")
             said = _said(real_session.lines[int(number)]) if number else ""
+            if section == "skills" and entry.note == READ_SKILL:
+                continue  # the name may stand in the command before it
             claimed = _claimed_of_now(entry.text) if section == "now" else _claimed(section, entry, said)
             for words in claimed:
                 assert _plain(words) in _plain(said), (section, entry)

@@ -83,3 +83,64 @@ def test_an_unanswered_request_says_how_far_the_work_went(config_home: ConfigHom
     talk = Talk().prompt("go").says("ok").prompt("more").runs("make").edits("/home/user/proj/a.py")
     assert "the last request was not answered" in now(talk.digest(config_home))
     assert "not answered" not in now(talk.says("Done.").digest(config_home))
+
+
+@pytest.mark.parametrize(
+    ("words", "is_answered"),
+    [
+        ("Done. All of it works.", True),
+        ("Done. Now let me run the tests.", False),
+        ("I'll start with the parser:", False),
+        ("Done. Want me to push it?", False),
+    ],
+)
+def test_last_words_that_announce_a_step_answer_nothing(config_home: ConfigHome, words: str, is_answered: bool) -> None:
+    """They count as an answer where they neither ask nor announce."""
+    shown = now(Talk().prompt("fix it").says(words).digest(config_home))
+    assert ("the last request was answered" in shown) is is_answered
+
+
+def test_a_report_after_the_last_words_is_unanswered(config_home: ConfigHome) -> None:
+    """It is told, and stands whole in the talk."""
+    report = "Found it.\n" + "\n".join(f"Line {number} of the report says so." for number in range(200))
+    told = (
+        "<task-notification>\n<task-id>a1</task-id>\n<status>completed</status>\n"
+        f"<result>{report}</result>\n</task-notification>"
+    )
+    talk = (
+        Talk()
+        .prompt("go")
+        .calls("Task", {"description": "find the leak"}, LAUNCHED, toolUseResult={"agentId": "a1", "isAsync": True})
+    )
+    digest = talk.says("It runs; done for now.").prompt(told).digest(config_home)
+    assert "nobody answered it" in now(digest)
+    assert "was answered" not in now(digest)
+    assert digest.talk[-1].text == report
+
+
+def test_a_status_that_the_session_saw(config_home: ConfigHome) -> None:
+    """Where git can't be asked, the last `git status` tells, and what was changed since."""
+    talk = Talk().prompt("go").edits("/home/user/proj/a.py").runs("git add a.py && git commit -m x", "[main 1234567] x")
+    talk.edits("/home/user/proj/b.py").runs("git status --short", " M b.py\n?? c.py").edits("/home/user/proj/d.py")
+    shown = now(talk.digest(config_home))
+    assert "the last git status listed as changed: b.py" in shown
+    assert "since then changed: d.py" in shown
+    assert "the session did not push its last commit" in shown
+    talk.runs("git commit -am y", "[main 2345678] y").runs("git push")
+    talk.runs("git status", "On branch main\nnothing to commit, working tree clean\n")
+    shown = now(talk.digest(config_home))
+    assert "the last git status was clean" in shown
+    assert "since then changed" not in shown
+    assert "the session pushed, and has committed nothing since" in shown
+
+
+def test_a_document_about_finished_work_says_what_was_done_since(config_home: ConfigHome) -> None:
+    """A plan that was carried out is no order."""
+    talk = Talk().prompt("go").calls("Write", {"file_path": "/home/user/proj/PLAN.md", "content": "x"})
+    talk.edits("/home/user/proj/a.py")
+    assert "read this first: PLAN.md" in now(talk.digest(config_home))
+    talk.runs("git commit -am x", "[main 1234567] x")
+    entries = talk.digest(config_home).of("now")
+    row = next(entry for entry in entries if "PLAN.md" in entry.text)
+    assert row.text == "a document about the work, part of which may be done: PLAN.md"
+    assert row.note == "1 file changed since, a commit since"

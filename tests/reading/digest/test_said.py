@@ -304,3 +304,21 @@ def test_a_constraint_that_was_taken_back_is_gone(config_home: ConfigHome) -> No
     digest = Talk().prompt(old).says("ok").prompt(new).says("ok").prompt("go on").digest(config_home)
     assert texts(digest, "constraints") == [new]
     assert requests(digest)[:2] == [old, new]
+
+
+def test_the_rules_of_a_skill_are_quoted(config_home: ConfigHome) -> None:
+    """Those of the skill that was loaded last, beside a line that says to read it."""
+    text = "Base directory for this skill: /skills/release\n# Release\nNEVER push to main.\nRun it.\n" + "More. " * 80
+    talk = Talk().prompt("go").prompt(text, isMeta=True)
+    digest = talk.digest(config_home)
+    assert texts(digest, "skills") == ["release", "NEVER push to main."]
+    assert texts(digest, "constraints") == []
+
+
+def test_a_list_of_todos_tells_its_age(config_home: ConfigHome) -> None:
+    """In prompts since."""
+    todos = [{"content": "write docs", "status": "pending"}]
+    talk = Talk().prompt("go").calls("TodoWrite", {"todos": todos})
+    assert notes(talk.digest(config_home), "todos") == {"write docs": "pending"}
+    aged = talk.prompt("now this").says("done").digest(config_home)
+    assert notes(aged, "todos") == {"write docs": "pending, noted 1 prompt before the end"}

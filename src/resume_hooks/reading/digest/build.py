@@ -113,6 +113,7 @@ def _own(
         "questions": statements.questions(facts),
         "constraints": statements.constraints(facts),
         "answers": statements.answers(facts),
+        "skills": statements.skill_rules(facts),
         "changed": work.changed_files(found, paths),
         "commands": commands.checks,
         "errors": work.open_errors(facts, runs, statements.turns_ago(facts, work.TURNS)),

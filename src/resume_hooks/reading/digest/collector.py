@@ -230,8 +230,8 @@ class LineageFacts:
         """The sub-agents that answered, by id, and the order in which they did."""
         self.running: dict[str, Quote] = {}
         """What was started and has not reported back, by id: sub-agents, with what they are for."""
-        self.skills: dict[str, RecordPlace] = {}
-        """The skills whose texts were loaded, by name."""
+        self.skills: dict[str, Quote] = {}
+        """The texts of skills that were loaded, by name, the latest last."""
         self.cut_off: PendingCall | None = None
         """The last call, where the file ends before its answer."""
         self.reports: list[Quote] = []
@@ -360,7 +360,7 @@ class LineageFacts:
             name = last.text.split()[0]
         if name and len(text) >= _RULES:
             self.skills.pop(name, None)
-            self.skills[name] = place
+            self.skills[name] = Quote(text, place)
 
     def _commanded(self, content: str, said: Quote) -> None:
         """Take in a command of the client's that has words about the work, and what the user ran in their own shell."""

@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from resume_hooks.reading.digest import prose, shell
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import DigestEntry, entry, redacted
-from resume_hooks.reading.digest.facts import RecordPlace
+from resume_hooks.reading.digest.facts import Quote, RecordPlace
+from resume_hooks.reading.digest.git_seen import branch_seen, last_commit, last_push, last_status
 from resume_hooks.reading.digest.repository import RepositoryState
-from resume_hooks.reading.digest.work import TEMPORARY, Paths, branch_seen, last_commit
+from resume_hooks.reading.digest.work import TEMPORARY, Paths
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.system.text import counted, plain_line
 
 FILES = 8  # files with changes that are not committed that are named
-SKILLS = 1  # skills that were loaded last that are named
 _DETACHED = "HEAD"  # what the client notes for a branch where there is none
 RUNNING = 3  # sub-agents and commands at work that are named
 PLAN = 4_000  # characters of a plan in which its title is looked for
+ENDING = 600  # characters at the end of the last words in which a next step is looked for
 CUT_OFF = 460  # characters of a call that was not answered
 DOCUMENTS = 2  # documents to read first that are named
 _DOCUMENT = late(
@@ -41,12 +42,13 @@ def now(facts: LineageFacts, paths: Paths, git: RepositoryState, session_id: str
         yield DigestEntry("plan mode is on: nothing is to be changed before the user approves a plan")
     yield from _to_read(facts, paths)
     last_prompt = facts.prompts.said[-1].place.order if facts.prompts.said else 0
-    yield from _state_of_request(facts, last_prompt)
+    at_work = list(_at_work(facts, session_id, last_prompt))
+    yield from _state_of_request(facts, last_prompt, is_at_work=bool(at_work))
     if facts.cut_off is not None:
         call = facts.cut_off
         what = call.text("command", "prompt", "file_path", "description")
         yield entry(f"the session ends before this call was answered: {call.tool} {what}", call.place, most=CUT_OFF)
-    yield from _at_work(facts, session_id, last_prompt)
+    yield from at_work
 
 
 def _repository(facts: LineageFacts, paths: Paths, git: RepositoryState, branch: str) -> Iterator[DigestEntry]:
@@ -56,23 +58,44 @@ def _repository(facts: LineageFacts, paths: Paths, git: RepositoryState, branch:
         if git.dirty:
             yield DigestEntry(_uncommitted(git, paths))
         return
-    seen = branch_seen(facts) or branch
+    seen = branch_seen(facts.runs) or branch
     if seen and seen != _DETACHED:
         yield entry(f"branch {seen}, as last seen in the session", "")
-    if facts.changes:
-        yield _since_commit(facts, paths)
+    commit, push = last_commit(facts.runs), last_push(facts.runs)
+    if commit is not None and (push is None or push.order < commit.order):
+        yield entry("the session did not push its last commit", commit)
+    elif push is not None:
+        yield entry("the session pushed, and has committed nothing since", push)
+    yield from _uncommitted_as_seen(facts, paths, commit)
 
 
 def _to_read(facts: LineageFacts, paths: Paths) -> Iterator[DigestEntry]:
-    """What to read before anything is done: documents about the work, the plan, the rules of skills."""
+    """What to read before anything is done: documents about the work, and the plan; with what was done since."""
     for path, place in _documents(facts, paths):
-        yield DigestEntry(f"read this first: {path}", str(place), "written in this session")
+        since = _done_since(facts, place, path, paths)
+        if "commit" in since:
+            yield entry(f"a document about the work, part of which may be done: {path}", place, since)
+        else:
+            yield entry(f"read this first: {path}", place, since or "written in this session")
     if facts.plans:
         plan = facts.plans[-1]
         title = next(prose.sentences(redacted(plan.text[:PLAN])), "")
-        yield entry(f"the last plan that the user approved: {title}", plan.place)
-    for skill, place in list(facts.skills.items())[-SKILLS:]:
-        yield entry(f"rules of {skill} were loaded, and may bind: read them", place)
+        yield entry(f"the last plan that the user approved: {title}", plan.place, _done_since(facts, plan.place))
+
+
+def _done_since(facts: LineageFacts, place: RecordPlace, path: str = "", paths: Paths | None = None) -> str:
+    """How many files were changed, and whether anything was committed, after a record; ``path`` itself aside."""
+    names = {
+        paths.relative(change.path, change.folder) if paths else change.path
+        for change in facts.changes
+        if change.place.order > place.order
+    }
+    names = {name for name in names - {path} if TEMPORARY.search(name) is None}
+    commit = last_commit(facts.runs)
+    parts = [f"{counted(len(names), 'file')} changed since"] if names else []
+    if commit is not None and commit.order > place.order:
+        parts.append("a commit since")
+    return ", ".join(parts)
 
 
 def _at_work(facts: LineageFacts, session_id: str, last_prompt: int) -> Iterator[DigestEntry]:
@@ -89,31 +112,57 @@ def _at_work(facts: LineageFacts, session_id: str, last_prompt: int) -> Iterator
         yield entry(f"a command was still running in the background: {shell.core(run.command)}", run.place)
 
 
-def _since_commit(facts: LineageFacts, paths: Paths) -> DigestEntry:
-    """What was changed since the session's last commit, where git itself can't be asked."""
-    commit = last_commit(facts)
-    since = commit.order if commit else 0
-    changed = (change for change in facts.changes if change.place.order > since)
+def _uncommitted_as_seen(facts: LineageFacts, paths: Paths, commit: RecordPlace | None) -> Iterator[DigestEntry]:
+    """What the session's last ``git status`` listed, and what was changed since that or since its last commit."""
+    status = last_status(facts.runs)
+    since, before = commit, "since the session's last commit" if commit else "this session shows no commit;"
+    names: list[str] = []
+    if status is not None and (commit is None or status.place.order > commit.order):
+        since, before = status.place, "since then"
+        listed = [plain_line(paths.relative(path, status.folder)) for path in status.paths]
+        shown = f"listed as changed: {_named(listed)}" if listed else "was clean"
+        yield entry(f"the last git status {shown}", status.place)
+    order = since.order if since else 0
+    changed = (change for change in facts.changes if change.place.order > order)
     names = list(dict.fromkeys(plain_line(paths.relative(change.path, change.folder)) for change in changed))
     names = [name for name in names if TEMPORARY.search(name) is None]
-    ref = str(commit) if commit else ""
-    before = "since the session's last commit" if commit else "this session shows no commit;"
-    if not names:
-        return DigestEntry(f"{before} no file was changed", ref)
+    if names:
+        yield entry(f"{before} changed: {_named(names[::-1])}", since or "")
+    elif facts.changes and commit is not None and since is commit:
+        yield entry(f"{before} no file was changed", commit)
+
+
+def _named(names: Sequence[str]) -> str:
+    """The first names of some, and how many there are besides."""
     more = f" and {counted(len(names) - FILES, 'other')}" if len(names) > FILES else ""
-    return DigestEntry(f"{before} changed: {', '.join(names[-FILES:])}{more}", ref)
+    return f"{', '.join(names[:FILES])}{more}"
 
 
-def _state_of_request(facts: LineageFacts, last_prompt: int) -> Iterator[DigestEntry]:
-    """Whether the last request was answered, or how far the work on it went."""
+def _state_of_request(facts: LineageFacts, last_prompt: int, *, is_at_work: bool) -> Iterator[DigestEntry]:
+    """Whether the last request was answered, or how far the work on it went.
+
+    It counts as answered where the last words ask and announce nothing, and nothing was called or reported after them.
+    """
     last = facts.unanswered
     if last is None:
         if last_prompt:
             yield entry(_unanswered(facts, last_prompt), facts.prompts.said[-1].place)
+        return
+    report = facts.reports[-1] if facts.reports else None
+    if report is not None and report.place.order > last.place.order:
+        yield entry("the last report of a sub-agent came after the last words, and nobody answered it", report.place)
     elif facts.called_at > last.place.order:
         yield entry("work on the last request went on after these last words", last.place)
-    elif not prose.asks(last.text):
+    elif _announces(last):
+        yield entry("the last words announce a next step, which was not taken", last.place)
+    elif not is_at_work and not prose.asks(last.text):
         yield entry("the last request was answered, and the answer asks nothing", last.place)
+
+
+def _announces(said: Quote) -> bool:
+    """Whether a text ends in what comes next."""
+    last = list(prose.sentences(said.text[-ENDING:]))[-1:]
+    return any(prose.is_announcement(sentence) for sentence in last)
 
 
 def _unanswered(facts: LineageFacts, last_prompt: int) -> str:
@@ -128,8 +177,7 @@ def _unanswered(facts: LineageFacts, last_prompt: int) -> str:
 def _uncommitted(git: RepositoryState, paths: Paths) -> str:
     """The files with changes that are not committed, as they are told from the session's folder."""
     names = sorted(plain_line(paths.relative(posixpath.join(git.root, name))) for name in git.dirty)
-    more = f" and {counted(len(names) - FILES, 'other')}" if len(names) > FILES else ""
-    return f"not committed: {', '.join(names[:FILES])}{more}"
+    return f"not committed: {_named(names)}"
 
 
 def _documents(facts: LineageFacts, paths: Paths) -> list[tuple[str, RecordPlace]]:

@@ -48,6 +48,7 @@ TODOS = Section("todos", "still to do", _NOW, 0.08, 1_200, 160, 2_500, is_curren
 QUESTIONS = Section("questions", "asked and not answered", _NOW, 0.06, 900, 400, 1_500, is_current=True)
 CONSTRAINTS = Section("constraints", "rules that the user set", _BINDING, 0.12, 3_600, 320, 8_000, is_knowledge=True)
 ANSWERS = Section("answers", "what the user chose when asked", _BINDING, 0.08, 2_400, 400, 5_000, is_knowledge=True)
+SKILLS = Section("skills", "rules of skills that were loaded", _BINDING, 0.06, 1_800, 260, 3_000, is_current=True)
 CHANGED = Section("changed", "files changed", _LIST, 0.25, 6_000, 160, 9_000, is_knowledge=True)
 COMMANDS = Section("commands", "commands to run again", _LIST, 0.2, 6_000, 600, 9_000, is_knowledge=True)
 ERRORS = Section("errors", "failures that still stand", _LIST, 0.06, 1_600, 420, 2_500, is_current=True)
@@ -58,7 +59,7 @@ OTHERS = Section("others", "other commands that worked", _SPARE, 0.2, 5_000, 600
 READ = Section("read", "files read, not changed", _SPARE, 0.1, 1_600, 160, 2_000, is_knowledge=True)
 
 SECTIONS = (
-    NOW, TODOS, QUESTIONS, CONSTRAINTS, ANSWERS,
+    NOW, TODOS, QUESTIONS, CONSTRAINTS, ANSWERS, SKILLS,
     CHANGED, COMMANDS, ERRORS, FAILURES, REFUSALS, ARTEFACTS, OTHERS, READ,
 )  # fmt: skip
 """Every section, in the order in which an opening shows them."""

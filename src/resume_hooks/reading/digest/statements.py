@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from resume_hooks.reading.digest import prose
 from resume_hooks.reading.digest.collector import LineageFacts
@@ -17,6 +18,7 @@ from resume_hooks.reading.digest.prose import cut, is_question
 from resume_hooks.reading.digest.reversals import standing
 from resume_hooks.reading.digest.talk import TYPED
 from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.system.text import counted
 
 _FILLER = "and|but|or|please|then|so|also|ok|okay|yes|yeah|no|just|now|hm+"
 
@@ -85,6 +87,15 @@ CHOICE = 160  # characters of an answer up to which it is a choice
 ANSWER = 400  # characters of a question and what the user chose
 BRIEF = 8  # words below which a demand is told with the sentence before it, which says what it is about
 NAMED = 120  # characters of what a refused call was about
+
+SKILLS, RULES = 2, 8  # skills whose rules are quoted, and rules of each
+SKILL, RULE = 12_000, 240  # characters of a skill's text that are looked at, and of a rule
+READ_SKILL = "its text may bind: read it"  # what is said of a skill itself
+_RULE = late(
+    r"\b(?:MUST(?:\s+NOT)?|NEVER|ALWAYS|DO\s+NOT|IMPORTANT|CRITICAL|REQUIRED|FORBIDDEN)\b|"
+    r"\A\W*(?:[Nn]ever|[Aa]lways|[Dd]o\s+not|[Dd]on't)\s"
+)
+"""Words of a rule in a text that is written as rules."""
 
 _PREFERS = late(r"\bprefer(?:s|red|ence)?\b|\b(?:cap|limit|budget|deadline)\b.*\d|\bwithout\s+(?:my\s+)?explicit\b")
 """What binds without the words of a demand."""
@@ -175,8 +186,11 @@ def _both_ends(text: str) -> str:
 
 
 def todos(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """What was still to be done."""
-    yield from (entry(text, place, status) for text, status, place in facts.open_list.left())
+    """What was still to be done; of a list that was not touched since some prompts, with how many."""
+    for text, status, place in facts.open_list.left():
+        since = sum(said.place.order > place.order for said in facts.prompts.said)
+        age = f", noted {counted(since, 'prompt')} before the end" if since else ""
+        yield entry(text, place, f"{status}{age}")
 
 
 def answers(facts: LineageFacts) -> Iterator[DigestEntry]:
@@ -185,6 +199,21 @@ def answers(facts: LineageFacts) -> Iterator[DigestEntry]:
         chosen = said.text.rpartition(" -> ")[2]
         if len(chosen) <= CHOICE and not is_question(chosen):  # else it is talk, and stands there
             yield entry(said.text, said.place, most=ANSWER)
+
+
+def skill_rules(facts: LineageFacts) -> Iterator[DigestEntry]:
+    """What the skills that were loaded last forbid and demand, in their own words; of each first where its text is."""
+    for name, text in [*facts.skills.items()][-SKILLS:]:
+        yield entry(name, text.place, READ_SKILL)
+        rules = (
+            sentence for sentence in prose.sentences(redacted(text.text[: 2 * SKILL])[:SKILL]) if _is_rule(sentence)
+        )
+        yield from (entry(rule, text.place, f"of {name}", RULE) for rule in islice(rules, RULES))
+
+
+def _is_rule(sentence: str) -> bool:
+    """Whether a sentence of a document forbids or demands something, by words that leave no doubt."""
+    return _RULE.search(sentence) is not None and not is_aside(sentence)
 
 
 def refusals(facts: LineageFacts, *, with_words: bool) -> Iterator[DigestEntry]:

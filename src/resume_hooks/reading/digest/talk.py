@@ -26,7 +26,7 @@ PASTE_SHOWN = (900, 500)  # characters of a paste that are shown of its two ends
 MESSAGE = 12_000  # characters of one message
 NARRATION = 1_500  # characters of what the assistant said between two calls
 SHORTEST_NARRATION = 60  # characters below which it says nothing that somebody goes on with: "All tests pass."
-REPORT = 4_000  # characters of what a sub-agent reported
+REPORT = 4_000  # characters of what a sub-agent reported, and somebody answered
 SUMMARY = 16_000  # characters of what the client summed up
 _FENCED = late(r"^([ \t]*)(```|~~~)[^\n]*\n(.*?)(?:^[ \t]*\2[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
 FENCE_LINES = (8, 4)  # lines of a block of code that are shown of its two ends
@@ -86,12 +86,17 @@ def _said(facts: LineageFacts) -> list[_Said]:
         asked = chosen.get(quote.place)
         return shown_prompt("\n".join(asked) if asked else quote.full)
 
+    answered = facts.last_said.place.order if facts.last_said is not None else 0
+
+    def report(quote: Quote) -> str:
+        return shown(quote.text, REPORT if quote.place.order < answered else MESSAGE)
+
     found = _Choice()
     found.add(reversed(facts.prompts.said), Kind.REQUEST, request)
     found.add(reversed(closing), Kind.CLOSING, lambda quote: shown(quote.text, MESSAGE))
     found.add(reversed(facts.summaries), Kind.SUMMARY, lambda quote: shown(quote.text, SUMMARY))
     found.add(narration, Kind.NARRATION, lambda quote: _without_announcements(shown(quote.text, NARRATION)))
-    found.add(reversed(facts.reports), Kind.REPORT, lambda quote: shown(quote.text, REPORT))
+    found.add(reversed(facts.reports), Kind.REPORT, report)
     return found.said
 
 

@@ -18,6 +18,7 @@ from resume_hooks.reading.digest import shell
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import DigestEntry, entry, redacted
 from resume_hooks.reading.digest.facts import FileChange, RecordPlace, ShellRun
+from resume_hooks.reading.digest.git_seen import removed_folders, started_in
 from resume_hooks.reading.digest.prose import cut
 from resume_hooks.reading.digest.repository import RepositoryState
 from resume_hooks.reading.digest.shell import SimpleCommand
@@ -44,7 +45,7 @@ _COMPLAINT = late(
     r"(?:--- |test result: )?fail(?:ed)?\b|traceback|[^\n]{1,120}: command not found|(?:cannot|could not|unable to) |"
     r"\(eval\):|not ok \d|npm err!|make(?:\[\d\])?: \*\*\*|tests: +[1-9]\d{0,5} failed|[1-9]\d{0,5} failing\b|"
     r"={3,} [^\n]{0,40}\b[1-9]\d{0,5} (?:failed|errors?)\b|exit status [1-9]|build failed|"
-    r"found [1-9]\d{0,5} errors?\b)[^\n]*"
+    r"found [1-9]\d{0,5} errors?\b|={0,80} ?no tests (?:ran|found)\b|collected 0 items\b)[^\n]*"
 )
 """In lower case, behind the end of a line: in any case and at the beginning of one takes twice as long."""
 
@@ -104,10 +105,11 @@ def working_commands(commands: Sequence[ShellCommand], folder: str) -> CommandLi
         if command.program:
             groups.setdefault(command.core, []).append(command)
     end = commands[-1].run.place.order or 1 if commands else 1
+    removed = list(removed_folders([command.run for command in commands]))
     rows = []
     for found in groups.values():
         good = next((command for command in reversed(found) if command.worked), None)
-        if good is not None and _is_run_again(good):
+        if good is not None and _is_run_again(good) and not _lost_its_folder(good, removed):
             weight = min(len(found), OFTEN) + OFTEN * found[-1].run.place.order / end
             rows.append((-weight, -good.run.place.order, good, _runs(found, good, _elsewhere(good, folder))))
     listed: Counter[str] = Counter()
@@ -129,6 +131,14 @@ def working_commands(commands: Sequence[ShellCommand], folder: str) -> CommandLi
         row = entry(shell.at_home(shown, folder), command.run.place, note, LONGEST)
         (checks if _is_check(command) else others).append(row)
     return CommandList(tuple(checks), tuple(others))
+
+
+def _lost_its_folder(command: ShellCommand, removed: Sequence[tuple[str, int]]) -> bool:
+    """Whether the folder in which a command worked was removed later on."""
+    folder = started_in(command.run, command.parts) if removed else ""
+    return any(
+        f"{folder}/".startswith(f"{gone}/") and command.run.place.order < order for gone, order in removed if folder
+    )
 
 
 def _is_check(command: ShellCommand) -> bool:
@@ -425,31 +435,6 @@ def read_files(facts: LineageFacts, paths: Paths, found: dict[str, list[Touch]])
 def _end_of(path: str) -> str:
     """The file and its folder: a worktree has another beginning."""
     return "/".join(path.split("/")[-2:])
-
-
-_BRANCH = late(
-    r"(?:\A|\n)(?:On branch (\S+)|## ([^\s.]+(?:\.[^\s.]+)*)(?=\.\.\.|\s|\Z)|Switched to (?:a new )?branch '([^'\n]+)'|"
-    r"\[(?!detached)([^\]\s]+) [0-9a-f]{7,40}\])"
-)
-
-
-def branch_seen(facts: LineageFacts) -> str:
-    """The branch that git named last in what the session's commands printed; ``""`` for none."""
-    for run in reversed(facts.runs):
-        if ("git" in run.command or "Switched to" in run.output) and (found := _BRANCH.findall(run.output)):
-            return next((str(name) for name in found[-1] if name), "")
-    return ""
-
-
-def last_commit(facts: LineageFacts) -> RecordPlace | None:
-    """Where the session's last commit was made that a command shows; what sub-agents and people did is not seen."""
-    for run in reversed(facts.runs):
-        if run.failed or "commit" not in run.command:
-            continue
-        calls = [[*shell.git_words(words)] for words, _ in shell.simple_commands(run.command) if words[:1] == ("git",)]
-        if any(call[:1] == ["commit"] for call in calls):
-            return run.place
-    return None
 
 
 def _quiet_commit(run: ShellRun) -> str:

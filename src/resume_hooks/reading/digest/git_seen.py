@@ -1,0 +1,106 @@
+"""What a session's own commands showed of git, for a folder in which git can't be asked any more.
+
+Invariant: everything is read from commands that ended well and from what they printed; what sub-agents and people did
+in another window is not seen.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from resume_hooks.reading.digest import shell
+from resume_hooks.reading.digest.facts import RecordPlace, ShellRun
+from resume_hooks.redaction.lazy_patterns import late
+
+_BRANCH = late(
+    r"(?:\A|\n)(?:On branch (\S+)|## ([^\s.]+(?:\.[^\s.]+)*)(?=\.\.\.|\s|\Z)|Switched to (?:a new )?branch '([^'\n]+)'|"
+    r"\[(?!detached)([^\]\s]+) [0-9a-f]{7,40}\])"
+)
+_CLEAN = "nothing to commit, working tree clean"
+_SHORT = frozenset({"-s", "--short", "--porcelain", "-sb"})
+
+
+class StatusSeen(NamedTuple):
+    """What the last ``git status`` of a session listed: the paths as it printed them, none where all was committed."""
+
+    place: RecordPlace
+    folder: str
+    paths: tuple[str, ...]
+
+
+def branch_seen(runs: Sequence[ShellRun]) -> str:
+    """The branch that git named last in what the session's commands printed; ``""`` for none."""
+    for run in reversed(runs):
+        if ("git" in run.command or "Switched to" in run.output) and (found := _BRANCH.findall(run.output)):
+            return next((str(name) for name in found[-1] if name), "")
+    return ""
+
+
+def last_commit(runs: Sequence[ShellRun]) -> RecordPlace | None:
+    """Where the session's last commit was made."""
+    return _last_of(runs, "commit")
+
+
+def last_push(runs: Sequence[ShellRun]) -> RecordPlace | None:
+    """Where the session pushed last."""
+    return _last_of(runs, "push")
+
+
+def last_status(runs: Sequence[ShellRun]) -> StatusSeen | None:
+    """The last ``git status`` that shows what was not committed, alone in its command but for a ``cd``."""
+    for run in reversed(runs):
+        if run.failed or "status" not in run.command:
+            continue
+        parts = shell.simple_commands(run.command)
+        moved = shell.started_in(parts)
+        calls = [part for part in parts if part.words[:1] != ("cd",)]
+        if moved is None or len(calls) != 1 or calls[0].words[:2] != ("git", "status"):
+            continue
+        options = set(calls[0].words[2:])
+        listed = shell.listed_by_git(parts, run.output).here
+        is_clean = _CLEAN in run.output or (bool(options & _SHORT) and not run.output.strip())
+        if listed or is_clean:
+            return StatusSeen(run.answered, moved or run.folder, listed)
+    return None
+
+
+def started_in(run: ShellRun, parts: tuple[shell.SimpleCommand, ...]) -> str:
+    """The folder in which a command did its work; ``""`` where nothing tells."""
+    moved = shell.started_in(parts)
+    return posixpath.normpath(posixpath.join(run.folder, moved)) if run.folder and moved is not None else ""
+
+
+def removed_folders(runs: Sequence[ShellRun]) -> Iterator[tuple[str, int]]:
+    """The folders that the session removed, each with the order of the command: worktrees, and by ``rm -r``."""
+    for run in runs:
+        if run.failed or not ("worktree" in run.command or "rm " in run.command):
+            continue
+        parts = shell.simple_commands(run.command)
+        base = started_in(run, parts)
+        for words, _ in parts:
+            for folder in _removed_by(words):
+                yield posixpath.normpath(posixpath.join(base, folder)), run.place.order
+
+
+_RECURSIVE = late(r"-[a-zA-Z]*[rR]|--recursive\Z")
+
+
+def _removed_by(words: tuple[str, ...]) -> list[str]:
+    """The folders that a simple command removes, as it names them."""
+    operands = [word for word in words[1:] if not word.startswith("-")]
+    if words[:1] == ("git",) and operands[-3:-1] == ["worktree", "remove"]:
+        return operands[-1:]
+    is_recursive = words[:1] == ("rm",) and any(_RECURSIVE.match(word) for word in words[1:])
+    return operands if is_recursive else []
+
+
+def _last_of(runs: Sequence[ShellRun], verb: str) -> RecordPlace | None:
+    for run in reversed(runs):
+        if run.failed or verb not in run.command:
+            continue
+        calls = [[*shell.git_words(words)] for words, _ in shell.simple_commands(run.command) if words[:1] == ("git",)]
+        if any(call[:1] == [verb] for call in calls):
+            return run.place
+    return None
