@@ -27,7 +27,7 @@ _STRAY = 20  # such tags without an end after which no more are looked for; what
 _ANNOUNCEMENT = late(
     r"(?:now |first,? )?(?:let me|i'll|i will|i need to|i can|let's) (?:also |now |first |just |quickly |start by )*"
     r"(?:check|read|look|verify|see|run|search|find|examine|explore|confirm|start|take|view|get|understand|clearly)\b"
-    r"|[^.!?`]{0,60}:[*_]*\Z",
+    r"|(?:now,? |next,? )?(?:let me|i'll|i will|let's)\b[^.!?]{0,160}:[*_]*\Z|[^.!?`]{0,60}:[*_]*\Z",
     re.IGNORECASE,
 )
 

@@ -90,10 +90,11 @@ NAMED = 120  # characters of what a refused call was about
 
 SKILLS, RULES = 2, 8  # skills whose rules are quoted, and rules of each
 SKILL, RULE = 12_000, 240  # characters of a skill's text that are looked at, and of a rule
+RULE_WORDS = 4  # words that a rule has at least
+_TAG = late(r"^[ \t]*</?[a-z_-]{1,40}>", re.MULTILINE)
 READ_SKILL = "its text may bind: read it"  # what is said of a skill itself
 _RULE = late(
-    r"\b(?:MUST(?:\s+NOT)?|NEVER|ALWAYS|DO\s+NOT|IMPORTANT|CRITICAL|REQUIRED|FORBIDDEN)\b|"
-    r"\A\W*(?:[Nn]ever|[Aa]lways|[Dd]o\s+not|[Dd]on't)\s"
+    r"\b(?:MUST(?:\s+NOT)?|NEVER|ALWAYS|DO\s+NOT)\b|\A\W*(?:[Nn]ever|[Aa]lways|[Dd]o\s+not|[Dd]on't|[Oo]nly)\s"
 )
 """Words of a rule in a text that is written as rules."""
 
@@ -205,20 +206,25 @@ def skill_rules(facts: LineageFacts) -> Iterator[DigestEntry]:
     """What the skills that were loaded last forbid and demand, in their own words; of each first where its text is."""
     for name, text in [*facts.skills.items()][-SKILLS:]:
         yield entry(name, text.place, READ_SKILL)
-        rules = (
-            sentence for sentence in prose.sentences(redacted(text.text[: 2 * SKILL])[:SKILL]) if _is_rule(sentence)
-        )
+        body = _HEADING.sub("", redacted(text.text[: 2 * SKILL])[:SKILL])
+        rules = (sentence for sentence in prose.sentences(_TAG.sub("", body)) if _is_rule(sentence))
         yield from (entry(rule, text.place, f"of {name}", RULE) for rule in islice(rules, RULES))
 
 
 def _is_rule(sentence: str) -> bool:
     """Whether a sentence of a document forbids or demands something, by words that leave no doubt."""
-    return _RULE.search(sentence) is not None and not is_aside(sentence)
+    is_long_enough = len(sentence.split()) >= RULE_WORDS
+    return is_long_enough and _RULE.search(sentence) is not None and not is_aside(sentence)
 
 
 def refusals(facts: LineageFacts, *, with_words: bool) -> Iterator[DigestEntry]:
-    """The calls that the user refused and said why; or the others, refused without a word or by a rule."""
+    """The calls that the user refused and said why; or the others, refused without a word or by a rule.
+
+    A plan that was sent back with words is no refusal: the talk has what the user said of it.
+    """
     for call, said, by_user in reversed(facts.refusals):
+        if call.tool == "ExitPlanMode" and said.text:
+            continue
         if (by_user and bool(said.text)) == with_words:
             what = cut(call.text("command", "file_path", "plan"), NAMED)
             named = f"refused by {'the user' if by_user else 'a rule'}: {call.tool} {what}".rstrip()

@@ -134,11 +134,12 @@ def working_commands(commands: Sequence[ShellCommand], folder: str) -> CommandLi
 
 
 def _lost_its_folder(command: ShellCommand, removed: Sequence[tuple[str, int]]) -> bool:
-    """Whether the folder in which a command worked was removed later on."""
-    folder = started_in(command.run, command.parts) if removed else ""
-    return any(
-        f"{folder}/".startswith(f"{gone}/") and command.run.place.order < order for gone, order in removed if folder
-    )
+    """Whether the folder in which a command worked is a temporary one, or was removed later on."""
+    folder = started_in(command.run, command.parts)
+    if folder != command.run.folder and TEMPORARY.search(f"{folder}/"):
+        return True
+    gone_later = [gone for gone, order in removed if command.run.place.order < order]
+    return bool(folder) and any(f"{folder}/".startswith(f"{gone}/") for gone in gone_later)
 
 
 def _is_check(command: ShellCommand) -> bool:
@@ -153,8 +154,8 @@ def _is_check(command: ShellCommand) -> bool:
     return False
 
 
-_FORGE = ("gh ", "glab ", "curl", "wget")
-"""Programs that ask a server what ran there."""
+_FORGE = ("gh ", "glab ", "curl", "wget", "git ")
+"""Programs that ask a server what ran there, or name branches after checks."""
 
 CHECK_WORDS = 4  # words at the beginning of a simple command that say what it does
 _CHECKS = late(
@@ -174,7 +175,7 @@ _ONCE_ONLY = late(
 
 
 _PROBE = late(
-    r"\necho\b|\becho\s+[\"'](?:[-=*#]{2,}|\w+[_ ]OK\b)|\A\s*(?:for|while|until)\s|"
+    r"\A\s*(?:which|type|command\s+-v)\s|\necho\b|\becho\s+[\"'](?:[-=*#]{2,}|\w+[_ ]OK\b)|\A\s*(?:for|while|until)\s|"
     r"\|\s*(?:python3?|perl|ruby|node)\b|\n.*\n"
 )
 """Commands that look at several things at once for one occasion: with headings between, in a loop, on several lines."""
@@ -207,6 +208,8 @@ def replaced_commands(commands: Sequence[ShellCommand]) -> Iterator[DigestEntry]
         if not problem or failed.core in known:
             continue
         known.add(failed.core)
+        if _PROBE.search(failed.run.command) is not None:
+            continue
         if not _is_check(failed) and not failed.program.startswith(_CHANGING):
             continue  # a look around that failed is of no use to anybody
         if _is_check(failed) and any(_closes(other, failed) for other in commands[index + 1 :] if other.worked):
@@ -244,7 +247,7 @@ def open_errors(facts: LineageFacts, commands: Sequence[ShellCommand], since: in
     good = [command for command in commands if command.worked]
     for command in sorted(last.values(), key=lambda command: command.run.place.order, reverse=True):
         problem = _what_failed(command)
-        if not problem or command.run.place.order <= since or _ONCE_ONLY.search(command.run.command):
+        if not problem or command.run.place.order <= since or not _is_run_again(command):
             continue
         if not _is_check(command) and not command.program.startswith(_CHANGING):
             continue  # a look around that failed stands for nothing
