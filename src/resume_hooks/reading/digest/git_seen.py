@@ -7,7 +7,7 @@ in another window is not seen.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from resume_hooks.reading.digest import shell
@@ -30,25 +30,28 @@ class StatusSeen(NamedTuple):
     paths: tuple[str, ...]
 
 
-def branch_seen(runs: Sequence[ShellRun]) -> str:
-    """The branch that git named last in what the session's commands printed; ``""`` for none."""
+class GitSeen(NamedTuple):
+    """The branch that git named last, ``""`` for none; where the session committed and pushed last; its last status."""
+
+    branch: str
+    commit: RecordPlace | None
+    push: RecordPlace | None
+    status: StatusSeen | None
+
+
+def git_seen(runs: Sequence[ShellRun]) -> GitSeen:
+    """What the commands of a session show of git, oldest first."""
+    return GitSeen(_branch(runs), _last_of(runs, "commit"), _last_of(runs, "push"), _last_status(runs))
+
+
+def _branch(runs: Sequence[ShellRun]) -> str:
     for run in reversed(runs):
         if ("git" in run.command or "Switched to" in run.output) and (found := _BRANCH.findall(run.output)):
             return next((str(name) for name in found[-1] if name), "")
     return ""
 
 
-def last_commit(runs: Sequence[ShellRun]) -> RecordPlace | None:
-    """Where the session's last commit was made."""
-    return _last_of(runs, "commit")
-
-
-def last_push(runs: Sequence[ShellRun]) -> RecordPlace | None:
-    """Where the session pushed last."""
-    return _last_of(runs, "push")
-
-
-def last_status(runs: Sequence[ShellRun]) -> StatusSeen | None:
+def _last_status(runs: Sequence[ShellRun]) -> StatusSeen | None:
     """The last ``git status`` that shows what was not committed, alone in its command but for a ``cd``."""
     for run in reversed(runs):
         if run.failed or "status" not in run.command:
@@ -72,12 +75,11 @@ def started_in(run: ShellRun, parts: tuple[shell.SimpleCommand, ...]) -> str:
     return posixpath.normpath(posixpath.join(run.folder, moved)) if run.folder and moved is not None else ""
 
 
-def removed_folders(runs: Sequence[ShellRun]) -> Iterator[tuple[str, int]]:
-    """The folders that the session removed, each with the order of the command: worktrees, and by ``rm -r``."""
-    for run in runs:
+def removed_folders(commands: Iterable[tuple[ShellRun, tuple[shell.SimpleCommand, ...]]]) -> Iterator[tuple[str, int]]:
+    """The folders that commands removed, each with the order of the command: worktrees, and by ``rm -r``."""
+    for run, parts in commands:
         if run.failed or not ("worktree" in run.command or "rm " in run.command):
             continue
-        parts = shell.simple_commands(run.command)
         base = started_in(run, parts)
         for words, _ in parts:
             for folder in _removed_by(words):

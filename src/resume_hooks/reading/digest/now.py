@@ -14,7 +14,7 @@ from resume_hooks.reading.digest import prose, shell
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import DigestEntry, entry, redacted
 from resume_hooks.reading.digest.facts import Quote, RecordPlace
-from resume_hooks.reading.digest.git_seen import branch_seen, last_commit, last_push, last_status
+from resume_hooks.reading.digest.git_seen import GitSeen, git_seen
 from resume_hooks.reading.digest.repository import RepositoryState
 from resume_hooks.reading.digest.work import TEMPORARY, Paths
 from resume_hooks.redaction.lazy_patterns import late
@@ -37,10 +37,11 @@ _DOCUMENT = late(
 
 def now(facts: LineageFacts, paths: Paths, git: RepositoryState, session_id: str, branch: str) -> Iterator[DigestEntry]:
     """The lines, the most pressing first; ``session_id`` is the latest session, ``branch`` the one that it was on."""
-    yield from _repository(facts, paths, git, branch)
+    seen = git_seen(facts.runs)
+    yield from _repository(facts, paths, git, seen, branch)
     if facts.plan_mode:
         yield DigestEntry("plan mode is on: nothing is to be changed before the user approves a plan")
-    yield from _to_read(facts, paths)
+    yield from _to_read(facts, paths, seen.commit)
     last_prompt = facts.prompts.said[-1].place.order if facts.prompts.said else 0
     at_work = list(_at_work(facts, session_id, last_prompt))
     yield from _state_of_request(facts, last_prompt, is_at_work=bool(at_work))
@@ -51,51 +52,58 @@ def now(facts: LineageFacts, paths: Paths, git: RepositoryState, session_id: str
     yield from at_work
 
 
-def _repository(facts: LineageFacts, paths: Paths, git: RepositoryState, branch: str) -> Iterator[DigestEntry]:
+def _repository(
+    facts: LineageFacts, paths: Paths, git: RepositoryState, seen: GitSeen, branch: str
+) -> Iterator[DigestEntry]:
     """What git says of the folder now; where it can't be asked, what the session's own commands showed."""
     if git.root:
         yield DigestEntry(f"git: {plain_line(git.line)}")
         if git.dirty:
             yield DigestEntry(_uncommitted(git, paths))
         return
-    seen = branch_seen(facts.runs) or branch
-    if seen and seen != _DETACHED:
-        yield entry(f"branch {seen}, as last seen in the session", "")
-    commit, push = last_commit(facts.runs), last_push(facts.runs)
+    name = seen.branch or branch
+    if name and name != _DETACHED:
+        yield entry(f"branch {name}, as last seen in the session", "")
+    commit, push = seen.commit, seen.push
     if commit is not None and (push is None or push.order < commit.order):
         yield entry("the session did not push its last commit", commit)
     elif push is not None:
         yield entry("the session pushed, and has committed nothing since", push)
-    yield from _uncommitted_as_seen(facts, paths, commit)
+    yield from _uncommitted_as_seen(facts, paths, seen)
 
 
-def _to_read(facts: LineageFacts, paths: Paths) -> Iterator[DigestEntry]:
+def _to_read(facts: LineageFacts, paths: Paths, commit: RecordPlace | None) -> Iterator[DigestEntry]:
     """What to read before anything is done: documents about the work, and the plan; with what was done since."""
     for path, place in _documents(facts, paths):
-        since = _done_since(facts, place, path, paths)
-        if "commit" in since:
+        changed = [name for name in _changed_since(facts, paths, place.order) if name != path]
+        since = _done_since(len(changed), place, commit)
+        if commit is not None and commit.order > place.order:
             yield entry(f"a document about the work, part of which may be done: {path}", place, since)
         else:
             yield entry(f"read this first: {path}", place, since or "written in this session")
     if facts.plans:
         plan = facts.plans[-1]
         title = next(prose.sentences(redacted(plan.text[:PLAN])), "")
-        yield entry(f"the last plan that the user approved: {title}", plan.place, _done_since(facts, plan.place))
+        yield entry(
+            f"the last plan that the user approved: {title}",
+            plan.place,
+            _done_since(len(_changed_since(facts, paths, plan.place.order)), plan.place, commit),
+        )
 
 
-def _done_since(facts: LineageFacts, place: RecordPlace, path: str = "", paths: Paths | None = None) -> str:
-    """How many files were changed, and whether anything was committed, after a record; ``path`` itself aside."""
-    names = {
-        paths.relative(change.path, change.folder) if paths else change.path
-        for change in facts.changes
-        if change.place.order > place.order
-    }
-    names = {name for name in names - {path} if TEMPORARY.search(name) is None}
-    commit = last_commit(facts.runs)
-    parts = [f"{counted(len(names), 'file')} changed since"] if names else []
+def _done_since(changed: int, place: RecordPlace, commit: RecordPlace | None) -> str:
+    """How many files were changed, and whether anything was committed, after a record; ``""`` for neither."""
+    parts = [f"{counted(changed, 'file')} changed since"] if changed else []
     if commit is not None and commit.order > place.order:
         parts.append("a commit since")
     return ", ".join(parts)
+
+
+def _changed_since(facts: LineageFacts, paths: Paths, order: int) -> list[str]:
+    """The files that were changed after a moment, once each, in the order of their first change."""
+    changed = (change for change in facts.changes if change.place.order > order)
+    names = dict.fromkeys(plain_line(paths.relative(change.path, change.folder)) for change in changed)
+    return [name for name in names if TEMPORARY.search(name) is None]
 
 
 def _at_work(facts: LineageFacts, session_id: str, last_prompt: int) -> Iterator[DigestEntry]:
@@ -112,20 +120,16 @@ def _at_work(facts: LineageFacts, session_id: str, last_prompt: int) -> Iterator
         yield entry(f"a command was still running in the background: {shell.core(run.command)}", run.place)
 
 
-def _uncommitted_as_seen(facts: LineageFacts, paths: Paths, commit: RecordPlace | None) -> Iterator[DigestEntry]:
+def _uncommitted_as_seen(facts: LineageFacts, paths: Paths, seen: GitSeen) -> Iterator[DigestEntry]:
     """What the session's last ``git status`` listed, and what was changed since that or since its last commit."""
-    status = last_status(facts.runs)
+    commit, status = seen.commit, seen.status
     since, before = commit, "since the session's last commit" if commit else "this session shows no commit;"
-    names: list[str] = []
     if status is not None and (commit is None or status.place.order > commit.order):
         since, before = status.place, "since then"
         listed = [plain_line(paths.relative(path, status.folder)) for path in status.paths]
         shown = f"listed as changed: {_named(listed)}" if listed else "was clean"
         yield entry(f"the last git status {shown}", status.place)
-    order = since.order if since else 0
-    changed = (change for change in facts.changes if change.place.order > order)
-    names = list(dict.fromkeys(plain_line(paths.relative(change.path, change.folder)) for change in changed))
-    names = [name for name in names if TEMPORARY.search(name) is None]
+    names = _changed_since(facts, paths, since.order if since else 0)
     if names:
         yield entry(f"{before} changed: {_named(names[::-1])}", since or "")
     elif facts.changes and commit is not None and since is commit:

@@ -105,7 +105,7 @@ def working_commands(commands: Sequence[ShellCommand], folder: str) -> CommandLi
         if command.program:
             groups.setdefault(command.core, []).append(command)
     end = commands[-1].run.place.order or 1 if commands else 1
-    removed = list(removed_folders([command.run for command in commands]))
+    removed = list(removed_folders((command.run, command.parts) for command in commands))
     rows = []
     for found in groups.values():
         good = next((command for command in reversed(found) if command.worked), None)
