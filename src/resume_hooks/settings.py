@@ -34,7 +34,8 @@ class Key(NamedTuple):
     """One setting: its default, what it does, and how a typed or stored value becomes one of ours.
 
     ``names_files``: its values name files or folders of the user's. ``title`` names it among the plugin's options,
-    which the client stores; ``""``: it is none of them.
+    which the client stores; ``""``: it is none of them. ``stored_only``: no variable sets it, since a repository that
+    you trust can set variables, and it decides where something is written or sent.
     """
 
     default: Value
@@ -42,6 +43,7 @@ class Key(NamedTuple):
     read: Callable[[object], Value]
     names_files: bool = False
     title: str = ""
+    stored_only: bool = False
 
 
 class Setting(NamedTuple):
@@ -179,6 +181,7 @@ _CORE: dict[str, Key] = {
         "Whether a model may search the team, which sends its words to the server.",
         switch,
         title="Let a model search the team",
+        stored_only=True,
     ),
     "triggers_off": Key(
         (), "What is switched off, such as 'full, recall'; typed as a prompt it goes to the model as it is.", _words
@@ -199,7 +202,7 @@ FORMER = {
 
 
 _OF_PARTS = {
-    name: Key(default, about, FORMS[form](*given), names_files=form == "path")
+    name: Key(default, about, FORMS[form](*given), names_files=form == "path", stored_only=form == "path")
     for name, (_, default, about, form, given, _) in part_table.SETTINGS.items()
 }
 KEYS = {name: _CORE.get(name) or _OF_PARTS[name] for name in with_parts(_CORE, part_table.SETTINGS)}
@@ -259,6 +262,10 @@ def refused(where: Where | None = None) -> list[str]:
             KEYS[name].read(raw)
         except ValueError as error:
             sentences.append(f"{name} ({source}) must be {error}, not {raw!r}")
+    environ = (where or Where()).environ
+    for name, key in KEYS.items():
+        if key.stored_only and environ.get(_variable(name)):
+            sentences.append(f"{name} is set by no variable ({_variable(name)}): resume-hooks config {name} sets it")
     return sentences
 
 
@@ -300,12 +307,16 @@ def _given(names: Iterable[str], where: Where) -> Iterator[tuple[str, str, objec
     """The values given for settings as (name, source, raw), the weakest first; empty ones count as not given."""
     stored, options, env = read_object(settings_file(where)), _options(where), where.environ
     for name in names:
-        raws = {
-            "file": stored.get(name),
-            "environment": env.get(f"RESUME_HOOKS_{name.upper()}"),
-            "plugin": env.get(f"CLAUDE_PLUGIN_OPTION_{name.upper()}", options.get(name)),
-        }
+        raws = {"file": stored.get(name), "plugin": options.get(name)}
+        if name in FORMER or not KEYS[name].stored_only:
+            told = env.get(f"CLAUDE_PLUGIN_OPTION_{name.upper()}", options.get(name))
+            raws = {"file": stored.get(name), "environment": env.get(_variable(name)), "plugin": told}
         yield from ((name, source, raw) for source, raw in raws.items() if raw not in (None, ""))
+
+
+def _variable(name: str) -> str:
+    """The environment variable of a setting."""
+    return f"RESUME_HOOKS_{name.upper()}"
 
 
 def is_damaged(path: str) -> bool:

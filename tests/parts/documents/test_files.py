@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from resume_hooks import settings
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.fresh_child import Contents, FilesBeside, RolloverPlan
@@ -43,9 +44,10 @@ def planned(home: ConfigHome, project: Path) -> RolloverPlan:
 def left(home: ConfigHome, project: Path, out: str = "", **settings: str) -> FilesBeside:
     """Make the child, and what it leaves with these settings."""
     decided = planned(home, project)
-    environ = {**home.environ, **{f"RESUME_HOOKS_{name.upper()}": value for name, value in settings.items()}}
-    receipt = write(decided, Where(environ))
-    files = write_for(decided, receipt, Where(environ), out)
+    for name, value in settings.items():
+        stored_settings.store(name, value, home.where)
+    receipt = write(decided, home.where)
+    files = write_for(decided, receipt, home.where, out)
     assert os.path.exists(receipt.file), "whatever comes of them, the child is there"
     return files
 
@@ -54,6 +56,14 @@ def test_a_plain_handoff_leaves_nothing_in_the_project(config_home: ConfigHome, 
     """The setting is off by default."""
     assert left(config_home, project) == FilesBeside()
     assert list(project.iterdir()) == []
+
+
+def test_no_variable_sets_the_folder(config_home: ConfigHome, project: Path) -> None:
+    """A repository's settings can set variables, and would choose where a document goes."""
+    where = Where({**config_home.environ, "RESUME_HOOKS_HANDOFF_DIR": "_h", "CLAUDE_PLUGIN_OPTION_HANDOFF_DIR": "_h"})
+    decided = planned(config_home, project)
+    assert wanted_for(decided, where) == FilesBeside()
+    assert any("handoff_dir is set by no variable" in sentence for sentence in settings.refused(where))
 
 
 def test_the_setting(config_home: ConfigHome, project: Path) -> None:
@@ -111,8 +121,8 @@ def test_a_session_that_only_says_where_it_belongs(config_home: ConfigHome, proj
     stray.mkdir()
     path = write_session(stray, SESSION, [{**record, "cwd": str(project)} for record in conversation(2)])
     decided = agents.fresh(locate.session_file(path), config_home.where, kind="handoff")
-    environ = {**config_home.environ, "RESUME_HOOKS_HANDOFF_DIR": "_handoffs"}
-    files = write_for(decided, write(decided, Where(environ)), Where(environ))
+    stored_settings.store("handoff_dir", "_handoffs", config_home.where)
+    files = write_for(decided, write(decided, config_home.where), config_home.where)
     assert (files.documents, len(files.warnings)) == ((), 1)
     assert list(project.iterdir()) == []
 
@@ -127,11 +137,11 @@ def test_a_project_that_is_gone(config_home: ConfigHome, project: Path) -> None:
 
 def test_a_dry_run_names_the_same_files(config_home: ConfigHome, project: Path) -> None:
     """And writes none."""
-    environ = {**config_home.environ, "RESUME_HOOKS_HANDOFF_DIR": "_handoffs"}
+    stored_settings.store("handoff_dir", "_handoffs", config_home.where)
     decided = planned(config_home, project)
-    wanted = wanted_for(decided, Where(environ))
+    wanted = wanted_for(decided, config_home.where)
     assert list(project.iterdir()) == []
-    assert write_for(decided, write(decided, Where(environ)), Where(environ)) == wanted
+    assert write_for(decided, write(decided, config_home.where), config_home.where) == wanted
 
 
 def test_where_out_leads(config_home: ConfigHome, project: Path) -> None:
@@ -142,8 +152,8 @@ def test_where_out_leads(config_home: ConfigHome, project: Path) -> None:
     assert os.path.dirname(named) == str(project)
     assert os.path.dirname(out_path(f"{project}/new/", decided, force=False)) == f"{project}/new"
     assert not (project / "new").exists()
-    environ = {**config_home.environ, "RESUME_HOOKS_HANDOFF_DIR": "."}
-    assert wanted_for(decided, Where(environ), named).documents == (named,)
+    stored_settings.store("handoff_dir", ".", config_home.where)
+    assert wanted_for(decided, config_home.where, named).documents == (named,)
 
 
 @pytest.mark.parametrize("out", ["x.txt", "none/x.md", "none/new/", "new", "new.md/", "there.md", ".git", "x.md\0"])
@@ -176,14 +186,14 @@ def test_what_force_does_not_overwrite(config_home: ConfigHome, project: Path, k
 def test_a_full_disk_leaves_nothing(config_home: ConfigHome, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No part of a document, no temporary file, no empty folder; a warning."""
     decided = planned(config_home, project)
-    environ = {**config_home.environ, "RESUME_HOOKS_HANDOFF_DIR": "_handoffs"}
-    receipt = write(decided, Where(environ))
+    stored_settings.store("handoff_dir", "_handoffs", config_home.where)
+    receipt = write(decided, config_home.where)
 
     def full(_: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    files = write_for(decided, receipt, Where(environ))
+    files = write_for(decided, receipt, config_home.where)
     assert [warning.partition(": ")[2][:15] for warning in files.warnings] == ["Could not write"]
     assert os.listdir(project) == []
 

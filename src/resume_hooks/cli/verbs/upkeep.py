@@ -61,7 +61,8 @@ class DoctorOptions(VerbOptions, body="resume_hooks.cli.doctor:doctor"):
 class ConfigOptions(VerbOptions, body="resume_hooks.cli.setup:config"):
     """Show every setting with its source, one setting, or set KEY to VALUE.
 
-    The environment (RESUME_HOOKS_<KEY>) wins over the file, the plugin's own options over both.
+    The environment (RESUME_HOOKS_<KEY>) wins over the file, the plugin's own options over both. No variable sets
+    handoff_dir and team_model_search: a repository could set one.
 
     \b
     Examples:
