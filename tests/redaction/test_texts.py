@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from resume_hooks.redaction.json_lines import redact_bytes, redact_line
 from resume_hooks.redaction.telling_words import WORDS, _finder, by_expression
 from resume_hooks.redaction.texts import find, left_out, redact
+from resume_hooks.redaction.unescape import hidden
 from tests.redaction.placed_forms import PLACED_FORMS
 from tests.redaction.planted import FORMS, WAYS, Form, private_key, some
 
@@ -128,6 +129,40 @@ def test_colours_hide_nothing(name: str, codes: tuple[str, str]) -> None:
             assert not any(part.encode() in line for part in (secret[:cut], secret[cut:]) if len(part) > 5)
         assert json.loads(redact_line(json.dumps({"message": {"content": text}}).encode())[0])
         assert len(redact_bytes(text.encode())[1]) == 1
+
+
+HIDDEN = ["\u200b", "\u00ad", "\u2060", "\u202e", "\ufeff", "\ufe0f", "\U000e0041", "\x01", "\x7f", "\x9b"]
+
+
+@pytest.mark.parametrize("sign", HIDDEN, ids=[f"{ord(sign):x}" for sign in HIDDEN])
+@pytest.mark.parametrize("name", COLOURED)
+def test_characters_without_a_picture_hide_nothing(name: str, sign: str) -> None:
+    """One inside a secret, or between all of its characters, as text and as a line, escaped or not."""
+    secret = FORMS_BY_NAME[name].make(random.Random(7))
+    for hiding in (secret[:5] + sign + secret[5:], sign.join(secret)):
+        text = f"a.txt: {hiding}\nnext"
+        clean, found = redact(text)
+        assert len(found) == 1
+        assert not any(secret[at : at + 6] in clean.replace(sign, "") for at in range(len(secret) - 5))
+        assert redact(clean) == (clean, [])
+        for raw in (json.dumps({"message": {"content": text}}, ensure_ascii=escaped).encode() for escaped in (0, 1)):
+            line, in_line = redact_line(raw)
+            assert len(in_line) == 1
+            said = json.loads(line)["message"]["content"].replace(sign, "")
+            assert not any(secret[at : at + 6] in said for at in range(len(secret) - 5))
+
+
+@pytest.mark.parametrize("sign", HIDDEN, ids=[f"{ord(sign):x}" for sign in HIDDEN])
+def test_they_hide_no_name_either(sign: str) -> None:
+    """Of a password, or of a setting that holds one."""
+    for name in (f"pass{sign}word", f"DB_PASS{sign}WORD"):
+        clean, found = redact(f"{name} = xho9ypjaxtbw")
+        assert (len(found), "xho9yp" in clean) == (1, False)
+
+
+def test_an_emoji_hides_nothing_and_costs_nothing() -> None:
+    """Its own selector stands behind it, in no word."""
+    assert list(hidden("Done \u26a0\ufe0f: all of it \U0001f3f4\U000e0067\U000e007f".encode())) == []
 
 
 def test_what_a_link_leads_to_is_looked_at() -> None:

@@ -16,7 +16,7 @@ from resume_hooks.redaction.json_lines import find_in_line, is_kept, is_record, 
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.redaction.spans import Span, merged
 from resume_hooks.redaction.texts import Secret, find, in_characters, text_without, until_clean
-from resume_hooks.redaction.unescape import DEEPEST, Views, shown, unescaped
+from resume_hooks.redaction.unescape import DEEPEST, ESCAPED, Views, hidden, shown, unescaped
 
 SHORTEST = 6
 """Bytes of a value that is looked for elsewhere; a shorter one goes only where a rule finds it."""
@@ -124,6 +124,8 @@ class Redactor:
 
     def _remember(self, kind: str, found: bytes) -> None:
         value = _unescaped_wholly(found)
+        if view := shown(value):
+            value = view.text
         for part in (value, *_long_lines(value), *_telling_parts(value)):
             self._remember_value(kind, part)
 
@@ -183,7 +185,9 @@ class Redactor:
         if not self._parts:
             return False
         squeezed = line.translate(None, _FOLDS)
-        return any(part in squeezed for part in self._parts)
+        if any(part in squeezed for part in self._parts):
+            return True
+        return ESCAPED.search(line) is not None or next(hidden(line), None) is not None
 
     def _in_text(self, raw: bytes, *, in_json: bool = False) -> list[Span]:
         """Every known value in UTF-8 text, through each layer of its escapes, in places of ``raw``."""

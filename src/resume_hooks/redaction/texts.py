@@ -10,7 +10,7 @@ from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.redaction.long_runs import begin, is_called, promising, tokens
 from resume_hooks.redaction.spans import Span, merged
 from resume_hooks.redaction.telling_words import word_spans, word_suspects
-from resume_hooks.redaction.unescape import ESCAPED, Views, beside_escapes, blanked, shown
+from resume_hooks.redaction.unescape import ESCAPED, Views, beside_escapes, blanked, hidden, shown
 
 _SHORTEST = 9
 """Bytes of the shortest text that holds a secret: a password of three characters in an address."""
@@ -32,6 +32,7 @@ def suspects(raw: bytes) -> Iterator[int]:
     coloured = raw.find(b"\x1b")
     if coloured >= 0:
         yield coloured
+    yield from hidden(raw)
     yield from (found.start() for found in ESCAPED.finditer(lower))
     yield from word_suspects(lower)
     for start, end in promising(raw):
