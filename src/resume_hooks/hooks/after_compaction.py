@@ -16,6 +16,7 @@ from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest, DigestEntry, Kind, TalkMessage, selected
 from resume_hooks.reading.digest.opening import Opening, opening
 from resume_hooks.reading.digest.sections import NOW
+from resume_hooks.reading.session_secrets import secrets_of_ends
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.sessions import lineage_block, session_files
 from resume_hooks.sessions.lineage import Ancestor, Family
@@ -89,10 +90,10 @@ def _cleared(lineage: Sequence[Ancestor]) -> int:
 
 def _block(rows: Sequence[Ancestor], path: str) -> str:
     glance = HeadTail(path)
-    block = lineage_block.render(
-        rows[:-1], title=glance.title, session_id=rows[-1].session_id, file=path, created=glance.created
-    )
-    return lineage_block.shortened(block, MOST_LINEAGE)
+    secrets = secrets_of_ends(glance, spared=[row.session_id for row in rows])
+    title, session_id = secrets.redact(glance.title), rows[-1].session_id
+    block = lineage_block.render(rows[:-1], title=title, session_id=session_id, file=path, created=glance.created)
+    return lineage_block.shortened(secrets.redact(block), MOST_LINEAGE)
 
 
 def _without(digest: Digest, sessions: Collection[str]) -> Digest:

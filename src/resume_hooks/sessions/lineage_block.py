@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 
 from resume_hooks.clock import minute
@@ -14,11 +15,11 @@ from resume_hooks.transcripts.head_tail import TITLE_LENGTH
 OPENING = "[SESSION LINEAGE]"
 CLOSING = "[/SESSION LINEAGE]"
 FIRST, LAST = 2, 10  # ancestors that a long lineage names, from its two ends
-_MARKER = re.compile(r"\[(/?SESSION LINEAGE)\]", re.IGNORECASE)
+_MARKER = re.compile(r"\[\s*(/?)\s*(SESSION\s+LINEAGE)\s*\]", re.IGNORECASE)
 _ROW = re.compile(r"\d+\. ")
 _FILE = "   "
 _TAG = re.compile(
-    r"<(?=/?(?:system-reminder|system|user-prompt-submit-hook|local-command-\w+|command-(?:name|message|args)|bash-\w+|"
+    r"<(?=\s*/?\s*(?:system-reminder|system|user-prompt-submit-hook|local-command-\w+|command-(?:name|message|args)|bash-\w+|"
     r"task-notification|agent-\w+|teammate-\w+|ide_\w+|function_\w+|invoke|antml:\w+)\b)",
     re.IGNORECASE,
 )
@@ -87,11 +88,21 @@ def _title(text: str) -> str:
 def unmarked(text: str) -> str:
     """``text`` without the block's own markers, and without tags that clients and models take for the client's.
 
-    Foreign words must not end the block, or begin one; nor speak with another voice than that of a quote.
+    Foreign words must not end the block, or begin one; nor speak with another voice than that of a quote. Markers and
+    tags in letters of full width, or with spaces in them, are read as well: of such a text the plain letters stay.
     """
+    if not text.isascii():
+        plain_letters = unicodedata.normalize("NFKC", text)
+        if plain_letters != text and _count(plain_letters) > _count(text):
+            text = plain_letters
     if "[" in text:
-        text = _MARKER.sub(r"(\1)", text)
+        text = _MARKER.sub(r"(\1\2)", text)
     return _TAG.sub("\u2039", text) if "<" in text else text
+
+
+def _count(text: str) -> int:
+    """How many markers and tags stand in a text."""
+    return len(_MARKER.findall(text)) + len(_TAG.findall(text))
 
 
 def _escape(text: str) -> str:

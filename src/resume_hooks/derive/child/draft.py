@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -152,9 +152,9 @@ def draft(  # noqa: PLR0913 - what a child may be asked for
     family, subagent = Family(where), subagent_name(parent.path) or ""
     owner = owner_of(parent)
     ancestors = tuple(family.lineage(owner.path if subagent else parent.path))
-    root = _untitled_root(ancestors, family, where)
+    before = _titled_before(ancestors, family, where)
     ids = [parent.session_id, *(row.session_id for row in ancestors)]
-    secrets = secrets_of_ends(ends, *([root] if root else []), spared=ids)
+    secrets = secrets_of_ends(ends, *before.values(), spared=ids)
     ancestors = tuple(replace(row, title=secrets.redact(row.title)) for row in ancestors)
     if parent.agent != NAME and place is None and kind not in HANDED_OVER:
         raise UsageError(
@@ -162,7 +162,8 @@ def draft(  # noqa: PLR0913 - what a child may be asked for
             "Hand it over first: resume-hooks fork --to claude.",
         )
     version = ends.version if parent.agent == NAME else FOREIGN_VERSION
-    setting = ChildSetting(str(uuid.uuid4()), home or home_folder(ends, where), ends.branch, version, clock.now())
+    folder_of_child, branch = home or home_folder(ends, where), secrets.redact(ends.branch)
+    setting = ChildSetting(str(uuid.uuid4()), folder_of_child, branch, version, clock.now())
     if place is not None:
         own_folder = place.folder
     elif home or parent.agent != NAME:
@@ -171,7 +172,9 @@ def draft(  # noqa: PLR0913 - what a child may be asked for
         own_folder = project_folder_of(owner.path, where)
     name = place.name(setting.session_id) if place else f"{setting.session_id}.jsonl"
     path = os.path.join(os.path.abspath(output_dir or own_folder), name)
-    about = about or (title_of(parent.path) if subagent else _root_title(ancestors, root, secrets))
+    about = about or (
+        title_of(parent.path) if subagent else _root_title(ancestors, {parent.session_id: ends, **before}, secrets)
+    )
     root_title = secrets.redact(plain_line(secrets.redact(about)))
     stem = child_title(root_title, kind)
     block = lineage_block.render(ancestors, title=stem, session_id=setting.session_id, file=path, created=setting.at)
@@ -223,24 +226,31 @@ def inode_of(path: str) -> int:
         return 0
 
 
-def _untitled_root(ancestors: Sequence[Ancestor], family: Family, where: Where) -> HeadTail | None:
-    """The first session of a lineage, where its title is its first prompt, which nobody meant to be one; else None."""
-    oldest = next((ancestor for ancestor in ancestors if ancestor.title), None)
-    if oldest is None or oldest.derivation_type != "original":
-        return None
-    path = family.path_of(oldest)
-    root = agent_at(path, where).ends(path) if path else None
-    return None if root is None or root.given_title else root
+def _titled_before(ancestors: Sequence[Ancestor], family: Family, where: Where) -> dict[str, HeadTail]:
+    """The ends, by id, of the sessions before the parent that have a title of their own, of each title the first.
+
+    What a title holds of a secret is known by the session that it is of. A child of ours has the title of its root.
+    """
+    first: dict[str, Ancestor] = {}
+    for ancestor in ancestors[:-1]:
+        if ancestor.title:
+            first.setdefault(root_of(ancestor.title), ancestor)
+    paths = {ancestor.session_id: family.path_of(ancestor) for ancestor in first.values()}
+    return {session_id: agent_at(path, where).ends(path) for session_id, path in paths.items() if path}
 
 
-def _root_title(ancestors: Sequence[Ancestor], root: HeadTail | None, secrets: Redactor) -> str:
-    """The root's title, where nobody gave it one its goal; where it is gone, its oldest descendant still carries it."""
+def _root_title(ancestors: Sequence[Ancestor], ends: Mapping[str, HeadTail], secrets: Redactor) -> str:
+    """The root's title, where nobody gave it one its goal; where it is gone, its oldest descendant still carries it.
+
+    ``ends`` are those of the lineage's sessions, by id, that were read.
+    """
     oldest = next((ancestor for ancestor in ancestors if ancestor.title), None)
     if oldest is None:
         return "Session"
     if oldest.derivation_type != "original":
         return root_of(oldest.title)
-    if root is None:
+    root = ends.get(oldest.session_id)
+    if root is None or root.given_title:
         return oldest.title
     from resume_hooks.reading.digest.prose import goal_title  # only where nobody gave a title
 

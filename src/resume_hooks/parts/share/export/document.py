@@ -81,7 +81,8 @@ class Document:
             self.turns += len(head.turns)
             self._told.append((head, found))
         title = self._title(heads_tails[-1])
-        self.name = file_name(title, sessions[-1].session_id, choice.form)
+        plain_letters = self._redactor.line(unicodedata.normalize("NFKC", title))  # as the name of a file has them
+        self.name = file_name(plain_letters, sessions[-1].session_id, choice.form)
 
     def _head(
         self, session: SessionFile, ends: HeadTail, folder: str, found: ExportConversation, family: Family
