@@ -25,6 +25,7 @@ from tests.builders import (
     Record,
     assistant,
     conversation,
+    custom_title,
     session_id,
     tool_result,
     tool_use,
@@ -192,3 +193,16 @@ def test_commands_that_worked_come_back(config_home: ConfigHome) -> None:
     write_session(config_home.project(), ONE, [asked, call, answer, done])
     assert "make test-parser" in back(config_home, 1)
     assert not (config_home.config / "resume-hooks").exists(), "nothing is written"
+
+
+def test_the_sessions_own_title_holds_no_secret(config_home: ConfigHome) -> None:
+    """It stands in the lineage that is given back, and only another place of the session tells what it is."""
+    write_session(config_home.project(), ONE, ruled(1))
+    said = user("password: xho9ypjaxtbw", uuid="p", parent=None, session_id=TWO)
+    answer = assistant("ok", uuid="q", parent="p", session_id=TWO)
+    write_session(config_home.project(), TWO, [said, answer, custom_title("use xho9ypjaxtbw there", TWO)])
+    record_link(Link(TWO, ONE, "handoff", "2026-01-31T09:31:00.000Z"), config_home.where)
+    assert ("use [secret removed: password] there" in back(config_home, 2), "xho9" in back(config_home, 2)) == (
+        True,
+        False,
+    )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import re
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -107,3 +109,39 @@ def test_a_title_speaks_with_no_other_voice(config_home: ConfigHome) -> None:
     told = [str(record) for record in records if record.get("type") in {"user", "system"}]
     assert not any("<system-reminder>" in text or "</system-reminder>" in text for text in told)
     assert sum(text.count("[/SESSION LINEAGE]") for text in told) == 1
+
+
+@pytest.mark.parametrize(
+    "posing",
+    [
+        "<\tsystem-reminder>", "< / system-reminder >", "\uff1csystem-reminder\uff1e",
+        "\uff1c\uff53\uff59stem-reminder\uff1e",
+        "<system\u200b-reminder>", "[ /SESSION LINEAGE ]", "\uff3b/SESSION\u00a0LINEAGE\uff3d",
+    ],
+)  # fmt: skip
+def test_no_spelling_of_a_tag_is_one(config_home: ConfigHome, posing: str) -> None:
+    """With spaces, in letters of full width, or with what nobody sees inside."""
+    path = write_session(config_home.project(), SESSION, [*conversation(2), user(posing, uuid="x", parent="r3", ts=9)])
+    contents = Contents(digest_of(session_file(str(path)), config_home.where))
+    decided = agents.fresh(session_file(str(path)), config_home.where, kind="handoff", contents=contents)
+    told = decided.opening.partition("digest of")[2]
+    letters = unicodedata.normalize("NFKC", told).replace("\u200b", "")
+    assert "system-reminder" in letters or "SESSION" in letters
+    assert not re.search(r"<\s*/?\s*system-reminder|\[\s*/?\s*SESSION", letters)
+
+
+def test_an_ancestors_title_and_branch(config_home: ConfigHome) -> None:
+    """A title that somebody gave is cleaned by what its own session says is secret; so is the name of a branch."""
+    word = "xho9ypjaxtbw"
+    records = [user(f"password: {word}", uuid="a", parent=None, ts=1, gitBranch=f"fix-{word}")]
+    records += [assistant("ok", uuid="b", parent="a", ts=2, gitBranch=f"fix-{word}"), custom_title(f"use {word} there")]
+    path = str(write_session(config_home.project(), SESSION, records))
+    for _ in range(2):
+        child = write(agents.fresh(session_file(path), config_home.where, kind="handoff"), config_home.where)
+        text = Path(child.file).read_text()
+        assert word not in text
+        assert "[secret removed: password] there" in text
+        leaf = next(record["uuid"] for line in reversed(text.splitlines()) if "uuid" in (record := json.loads(line)))
+        more = user("go on", uuid="more", parent=leaf, ts=99, session_id=child.session_id)
+        Path(child.file).write_text(f"{text}{json.dumps(more)}\n")
+        path = child.file

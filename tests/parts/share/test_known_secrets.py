@@ -130,3 +130,13 @@ def test_a_file_that_is_named_after_a_secret_stays(config_home: ConfigHome) -> N
     bundle = b"".join(document.chunks()).decode()
     assert "xho9" not in bundle
     assert "other.txt" in bundle
+
+
+def test_letters_of_full_width_in_the_name_of_a_page(config_home: ConfigHome) -> None:
+    """A file's name has plain letters, and so not those of a secret either."""
+    word = "xho9ypjaxtbw"
+    wide = "".join(chr(ord(letter) + 0xFEE0) for letter in word)
+    records = [user(f"password: {word}", uuid="a", parent=None, ts=1), assistant("ok", uuid="b", parent="a", ts=2)]
+    path = write_session(config_home.project(), SESSION, [*records, custom_title(f"deploy {wide}")])
+    document = Document([session_file(path)], DocumentOptions("html", True, True, WHOLE, LIMIT), config_home.where)
+    assert word[:4] not in document.name
