@@ -245,6 +245,25 @@ def test_a_damaged_claim_is_none(config_home: ConfigHome, env: dict[str, str], r
     assert OPENING[-100:] in first
 
 
+@pytest.mark.parametrize("place", ["", "pending", f"pending/parts-{NEW}-1"])
+def test_no_link_is_followed(config_home: ConfigHome, env: dict[str, str], running: list[Hook], place: str) -> None:
+    """Neither the state folder, nor what lies in it, may be a link to what somebody else wrote."""
+    state, elsewhere = config_home.config / "resume-hooks", config_home.root / "elsewhere"
+    pending = elsewhere / "pending" if place != f"pending/parts-{NEW}-1" else state / "pending"
+    pending.mkdir(parents=True)
+    (pending / f"parts-{NEW}.json").write_text(json.dumps({"version": 1, "pid": os.getpid(), "count": 2}))
+    if place.endswith("-1"):
+        (config_home.root / "x").write_text('{"planted": 1}\n')
+        (state / place).symlink_to(config_home.root / "x")
+    else:
+        (pending / f"parts-{NEW}-1").write_text('{"planted": 1}\n')
+        state.parent.mkdir(parents=True, exist_ok=True)
+        (state / place).parent.mkdir(parents=True, exist_ok=True)
+        (state / place if place else state).symlink_to(pending if place else elsewhere)
+    hooks = begin(running, OTHERS[:1], env, start("compact"))
+    assert hooks[0].communicate(timeout=60)[0] == b""
+
+
 @pytest.mark.parametrize("number", ["../x", "", "x y", "*"])
 def test_odd_ids_have_no_parts(config_home: ConfigHome, env: dict[str, str], running: list[Hook], number: str) -> None:
     """Nothing is looked for by them, and nothing written."""
