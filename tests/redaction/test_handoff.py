@@ -116,7 +116,8 @@ def test_a_title_speaks_with_no_other_voice(config_home: ConfigHome) -> None:
     [
         "<\tsystem-reminder>", "< / system-reminder >", "\uff1csystem-reminder\uff1e",
         "\uff1c\uff53\uff59stem-reminder\uff1e",
-        "<system\u200b-reminder>", "[ /SESSION LINEAGE ]", "\uff3b/SESSION\u00a0LINEAGE\uff3d",
+        "<system\u200b-reminder>", "< / SESSION LINEAGE >", "[SESSION\u2060 LINEAGE]", "<sys\x01tem-reminder>",
+        "[ /SESSION LINEAGE ]", "\uff3b/SESSION\u00a0LINEAGE\uff3d",
     ],
 )  # fmt: skip
 def test_no_spelling_of_a_tag_is_one(config_home: ConfigHome, posing: str) -> None:
@@ -127,7 +128,7 @@ def test_no_spelling_of_a_tag_is_one(config_home: ConfigHome, posing: str) -> No
     told = decided.opening.partition("digest of")[2]
     letters = unicodedata.normalize("NFKC", told).replace("\u200b", "")
     assert "system-reminder" in letters or "SESSION" in letters
-    assert not re.search(r"<\s*/?\s*system-reminder|\[\s*/?\s*SESSION", letters)
+    assert not re.search(r"<\s*/?\s*(?:system-reminder|SESSION)|\[\s*/?\s*SESSION", letters)
 
 
 def test_an_ancestors_title_and_branch(config_home: ConfigHome) -> None:

@@ -131,7 +131,20 @@ def test_colours_hide_nothing(name: str, codes: tuple[str, str]) -> None:
         assert len(redact_bytes(text.encode())[1]) == 1
 
 
-HIDDEN = ["\u200b", "\u00ad", "\u2060", "\u202e", "\ufeff", "\ufe0f", "\U000e0041", "\x01", "\x7f", "\x9b"]
+HIDDEN = [
+    "\u200b",
+    "\u00ad",
+    "\u2060",
+    "\u202e",
+    "\ufeff",
+    "\ufe0f",
+    "\U000e0041",
+    "\u3164",
+    "\u180b",
+    "\ufff9",
+    "\x01",
+    "\x9b",
+]
 
 
 @pytest.mark.parametrize("sign", HIDDEN, ids=[f"{ord(sign):x}" for sign in HIDDEN])
@@ -155,14 +168,20 @@ def test_characters_without_a_picture_hide_nothing(name: str, sign: str) -> None
 @pytest.mark.parametrize("sign", HIDDEN, ids=[f"{ord(sign):x}" for sign in HIDDEN])
 def test_they_hide_no_name_either(sign: str) -> None:
     """Of a password, or of a setting that holds one."""
-    for name in (f"pass{sign}word", f"DB_PASS{sign}WORD"):
-        clean, found = redact(f"{name} = xho9ypjaxtbw")
+    for words in (
+        f"pass{sign}word = xho9ypjaxtbw",
+        f"DB_PASS{sign}WORD = xho9ypjaxtbw",
+        f"password: {sign}xho9ypjaxtbw",
+    ):
+        clean, found = redact(words)
         assert (len(found), "xho9yp" in clean) == (1, False)
+    clean, found = redact(f"password: xh\u00f6{sign}9ypjaxtbw")
+    assert (len(found), "9ypjax" in clean) == (1, False)
 
 
 def test_an_emoji_hides_nothing_and_costs_nothing() -> None:
     """Its own selector stands behind it, in no word."""
-    assert list(hidden("Done \u26a0\ufe0f: all of it \U0001f3f4\U000e0067\U000e007f".encode())) == []
+    assert list(hidden("Done \u26a0\ufe0f all of it \U0001f3f4\U000e0067\U000e007f".encode())) == []
 
 
 def test_what_a_link_leads_to_is_looked_at() -> None:

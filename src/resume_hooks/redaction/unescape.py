@@ -28,7 +28,8 @@ _LONGEST = 12
 """Bytes of the longest escape."""
 
 ESCAPED = late(
-    rb"\\u(?:00(?:[2-7]|1b|0[0-8ef]|1[0-9ac-f]|[89][0-9a-f]|ad)|034f|061c|180e|20(?:0[b-f]|2[a-e]|6)|fe(?:ff|0)|db40)"
+    rb"\\u(?:00(?:[2-7]|1b|0[0-8ef]|1[0-9ac-f]|[89][0-9a-f]|ad)|034f|061c|11(?:5f|60)|17b[45]|180[b-f]|"
+    rb"20(?:0[b-f]|2[a-e]|6)|2800|3164|f(?:e(?:ff|0)|fa0|ff)|d8(?:2f|34)|db40)"
 )
 """A character that any text may hold, a terminal's control sequence, or what nobody sees, written by its code."""
 
@@ -36,17 +37,21 @@ _CODE = rb"\x1b(?:\[[0-?]{0,64}[ -/]{0,4}[@-~]|[ -/]{1,4}[0-~]|[78=>DEHMNOZc\\])
 _CODES = late(_CODE + rb"|\x1b\][0-9]{0,4};?")
 """A terminal's control sequences, such as colours; of a link or title only what is around it, since it is text."""
 
-_HIDDEN = (
-    rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]|\xc2[\x80-\x9f\xad]|\xcd\x8f|\xd8\x9c|\xe1\xa0\x8e|"
-    rb"\xe2(?:\x80[\x8b-\x8f\xaa-\xae]|\x81[\xa0-\xaf])|\xef(?:\xb8[\x80-\x8f]|\xbb\xbf)|\xf3\xa0[\x80-\x87][\x80-\xbf]"
-)
+_HIDDEN_BY_LEAD = (
+    rb"\xc2[\x80-\x9f\xad]", rb"\xcd\x8f", rb"\xd8\x9c", rb"\xe1(?:\x85[\x9f\xa0]|\x9e[\xb4\xb5]|\xa0[\x8b-\x8f])",
+    rb"\xe2(?:\x80[\x8b-\x8f\xaa-\xae]|\x81[\xa0-\xaf]|\xa0\x80)", rb"\xe3\x85\xa4",
+    rb"\xef(?:\xb8[\x80-\x8f]|\xbb\xbf|\xbe\xa0|\xbf[\xb0-\xbb])",
+    rb"\xf0(?:\x9b\xb2[\xa0-\xa3]|\x9d\x85[\xb3-\xba])", rb"\xf3\xa0[\x80-\x87][\x80-\xbf]",
+)  # fmt: skip
+_HIDDEN = rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]|" + rb"|".join(_HIDDEN_BY_LEAD)
 """Controls, what joins, parts or reorders letters, variation selectors and tags: characters without a picture."""
 
-_HIDDEN_SIGN = late(
-    "[\x80-\x9f\xad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ff]"
-)
+_HIDDEN_SIGNS = tuple(late(form) for form in _HIDDEN_BY_LEAD)
+"""Each begins with a byte of its own, by which the search for one is ten times as fast as the search for all."""
+
 _HIDING = late(rb"(?:" + _HIDDEN + rb")+")
 _CONTROLS = bytes([*range(9), *range(14, 27), *range(28, 32), 127])
+_ASCII = 127
 _SIGNS = frozenset(range(33, 127))
 _UNSEEN = late(rb"\x1b\][^\x07\x1b]{0,4000}(?:\x07|\x1b\\)|" + _CODE + rb"|" + _HIDDEN)
 """What nobody sees, on a terminal or elsewhere, links and titles as a whole."""
@@ -141,13 +146,16 @@ def shown(raw: bytes) -> View | None:
 
 
 def hidden(raw: bytes) -> Iterator[int]:
-    """Where characters without a picture stand in ``raw`` inside a word; an emoji's own are in none."""
+    """Where characters without a picture stand in ``raw`` in or before a word; an emoji's own are in none."""
     has_controls = len(raw.translate(None, _CONTROLS)) < len(raw)
-    if not has_controls and (raw.isascii() or _HIDDEN_SIGN.search(raw.decode("utf-8", "replace")) is None):
-        return  # most texts, at a tenth of what the search below takes
+    if not has_controls and (raw.isascii() or not any(sign.search(raw) for sign in _HIDDEN_SIGNS)):
+        return  # most texts
     for found in _HIDING.finditer(raw):
         start, end = found.span()
-        if start and end < len(raw) and raw[start - 1] in _SIGNS and raw[end] in _SIGNS:
+        if end == len(raw):
+            return
+        is_behind_sign = start > 0 and raw[start - 1] in _SIGNS
+        if raw[end] in _SIGNS or (is_behind_sign and raw[end] > _ASCII):
             yield start
 
 

@@ -19,7 +19,7 @@ _MARKER = re.compile(r"\[\s*(/?)\s*(SESSION\s+LINEAGE)\s*\]", re.IGNORECASE)
 _ROW = re.compile(r"\d+\. ")
 _FILE = "   "
 _TAG = re.compile(
-    r"<(?=\s*/?\s*(?:system-reminder|system|user-prompt-submit-hook|local-command-\w+|command-(?:name|message|args)|bash-\w+|"
+    r"<(?=\s*/?\s*(?:session\s+lineage|system-reminder|system|user-prompt-submit-hook|local-command-\w+|command-(?:name|message|args)|bash-\w+|"
     r"task-notification|agent-\w+|teammate-\w+|ide_\w+|function_\w+|invoke|antml:\w+)\b)",
     re.IGNORECASE,
 )
@@ -89,12 +89,12 @@ def unmarked(text: str) -> str:
     """``text`` without the block's own markers, and without tags that clients and models take for the client's.
 
     Foreign words must not end the block, or begin one; nor speak with another voice than that of a quote. Markers and
-    tags in letters of full width, or with spaces in them, are read as well: of such a text the plain letters stay.
+    tags in letters of full width, or with spaces or what nobody sees in them, are read as well: of such a text the
+    plain letters stay.
     """
-    if not text.isascii():
-        plain_letters = unicodedata.normalize("NFKC", text)
-        if plain_letters != text and _count(plain_letters) > _count(text):
-            text = plain_letters
+    plain_letters = plain(text) if text.isascii() else unicodedata.normalize("NFKC", plain(text))
+    if plain_letters != text and _count(plain_letters) > _count(text):
+        text = plain_letters
     if "[" in text:
         text = _MARKER.sub(r"(\1\2)", text)
     return _TAG.sub("\u2039", text) if "<" in text else text
