@@ -52,6 +52,10 @@ const offer = async ($, told) => {
   else refused.delete(id)
 }
 
+const LARGE = 100000 // tokens, as hooks/session-start has it
+const tellCost = async ($, { context_tokens, prompt_cache_likely_expired, estimated_cache_write_usd }) => // and the classic hook is silent
+  say($, await ask($, { command: 'cold', context_tokens, prompt_cache_likely_expired, estimated_cache_write_usd }))
+
 const tell = ($, e, next) => ({ text: next.error.message, isTextDisplayOnly: true })
 const leave = ($, e, next) => next(e) // to the classic hook, which has its own answer
 
@@ -86,6 +90,7 @@ export function register(on) {
     forget($)
     closeCard($)
     if (tokens) $.clock.after(0, () => measure($, tokens))
+    if (e.source === 'resume' && e.prompt_cache_likely_expired && tokens >= LARGE) await quietly($, () => tellCost($, e))
     if (e.source === 'startup') await look($) // before the classic hook, which else says what is asked here
     return next(e)
   }).catch(leave)

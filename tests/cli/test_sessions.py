@@ -127,7 +127,7 @@ def test_the_document(config_home: ConfigHome, document: Document) -> None:
     path = put(config_home, 1, custom_title("Fix the parser"))
     (row,) = document("sessions", "--project", CWD)["data"]["sessions"]
     assert (row["session_id"], row["session_file"], row["title"]) == (session_id(1), path, "Fix the parser")
-    assert row["context"] == {"tokens": 1_300, "window": 200_000, "measured": True, "percent": 1}
+    assert row["context"] == {"tokens": 1_300, "window": 200_000, "window_known": True, "measured": True, "percent": 1}
     assert (row["turns"], row["size"], row["expires_days"], row["open"]) == (2, os.path.getsize(path), 29, False)
     assert row["commands"]["shell"] == f"cd {CWD} && claude --resume {session_id(1)}"
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.builders import (
+    CWD,
     SESSION,
     ConfigHome,
     assistant,
@@ -133,3 +136,36 @@ def test_what_was_trimmed_before_a_compaction(cli: Cli, document: Document, chil
     assert way in text
     fork = document(*way.split())["data"]["session_id"]
     assert document("untrim", fork, "--all")["data"]["restoration"]["restored"] == 3
+
+
+@pytest.fixture
+def in_folder(cli: Cli, config_home: ConfigHome, parent: Path) -> Callable[..., dict[str, Any]]:
+    """Run a verb in the folder of the session, as somebody who types no id; its data."""
+    folder = config_home.root / "work"
+    folder.mkdir()
+    moved = config_home.project(str(folder)) / parent.name
+    moved.write_text(parent.read_text().replace(CWD, str(folder)))
+    parent.unlink()
+
+    def run(*words: str) -> dict[str, Any]:
+        done = cli(*words, "--json", cwd=folder)
+        assert done.returncode == 0, done.stdout
+        found: dict[str, Any] = json.loads(done.stdout)["data"]
+        return found
+
+    return run
+
+
+def test_right_after_a_trim(in_folder: Callable[..., dict[str, Any]]) -> None:
+    """Without a session it is about the trim that was just made, as a person would type it."""
+    made = in_folder("trim", "--keep-recent", "0")
+    back = in_folder("untrim", "--all")
+    assert (back["parent_file"], back["restoration"]["restored"]) == (made["file"], 3)
+    assert Path(back["file"]).read_text().count(BULK) == 3
+
+
+def test_a_trim_that_somebody_left(in_folder: Callable[..., dict[str, Any]]) -> None:
+    """Is not the one meant once the session itself went on."""
+    made = in_folder("trim", "--keep-recent", "0")
+    os.utime(made["parent_file"], (4_000_000_000, 4_000_000_000))
+    assert in_folder("untrim", "--all")["parent_file"] == made["parent_file"]

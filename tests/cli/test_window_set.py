@@ -38,6 +38,33 @@ def test_a_model_without_a_million(config_home: ConfigHome, cli: Cli, model: str
     assert info["context"]["window"] == 500_000
 
 
+@pytest.mark.parametrize(
+    ("model", "version", "count", "percent"),
+    [
+        ("claude-opus-5", "2.1.329", 190_000, 19),
+        ("claude-sonnet-5-5", "2.1.329", 190_000, 19),
+        ("claude-opus-4-8", "2.1.329", 190_000, 19),
+        ("claude-opus-4-8", "2.1.112", 190_000, None),
+        ("claude-opus-4-6", "2.1.329", 90_000, 50),
+        ("claude-opus-4-6", "2.1.329", 194_000, None),
+        ("another-model", "2.1.329", 90_000, None),
+    ],
+)
+def test_the_window_that_a_model_has(
+    config_home: ConfigHome, cli: Cli, model: str, version: str, count: int, percent: int | None
+) -> None:
+    """Of a session that no client with us had open: by its name and its client, or nobody says a share of it."""
+    answer = assistant("done", uuid="a1", parent="u1", tokens=count) | {"version": version}
+    answer["message"]["model"] = model
+    write_session(config_home.project(CWD), SESSION, [user("read it", uuid="u1"), answer])
+    info = json.loads(cli("info", SESSION, "--json").stdout)["data"]
+    full = json.loads(cli("resume", SESSION, "--json").stdout)["data"]
+    (row,) = json.loads(cli("sessions", "--all", "--json").stdout)["data"]["sessions"]
+    assert info["context"]["percent"] == row["context"]["percent"] == full["context"]["percent"] == percent
+    for words in (["info", SESSION], ["resume", SESSION]):
+        assert ("of an unknown window" in cli(*words).stdout.decode()) is (percent is None)
+
+
 def read_twice(lines: int, first: int, second: int) -> list[Record]:
     """Two turns, the first with an output of so many lines; the context counted at the end of each."""
     return [

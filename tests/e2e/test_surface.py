@@ -12,7 +12,16 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.hooks.session_list import pane
-from tests.builders import SESSION, assistant, boundary, conversation, custom_title, session_bytes, session_id, summary
+from tests.builders import (
+    SESSION,
+    assistant,
+    boundary,
+    conversation,
+    custom_title,
+    session_bytes,
+    session_id,
+    summary,
+)
 from tests.e2e.harness.client import LAST_NPM, NEWEST, ClientHome, Tui, find_client
 from tests.e2e.harness.mock_api import MockApi, last_user_text
 from tests.e2e.harness.processes import wait_until
@@ -20,6 +29,7 @@ from tests.e2e.harness.terminal import PROMPT_SIGN
 from tests.e2e.plugin import LINEAGE, child_of, children, spoken
 from tests.e2e.test_cost_card import ABOVE, BELOW, OF_200K, turns
 from tests.e2e.test_inside import AS_ALWAYS, QUIET, begin, engine
+from tests.needs import corpus
 
 SMALL, MIDDLE, BESIDE, LARGE = (80, 24), (100, 40), (110, 36), (200, 50)
 STEP = "fix the flaky test"
@@ -365,7 +375,7 @@ def test_a_pane_whose_engine_is_ill_says_so_and_closes(
 def test_a_band_says_how_full_it_is(home: ClientHome, api: MockApi, plugin: Path) -> None:
     """Not below the level; from the turn on that passes it, at once where a full session is opened; no Stop line.
 
-    Opened long after its last turn, a session says first what a cold cache costs, as the client counts it.
+    Opened long after its last turn, a session says first what a cold cache costs, as the client counts it, and once.
     """
     records = conversation(1, session_id=SESSION)
     records[-1]["message"]["usage"] = BELOW.as_dict()
@@ -379,8 +389,10 @@ def test_a_band_says_how_full_it_is(home: ClientHome, api: MockApi, plugin: Path
                 tui.wait_for("% of 180,000")
             else:
                 tui.wait_for(
-                    r"no\s+cache\s+holds\s+this\s+session\s+any\s+more: the next prompt sends all 130,0\d\d\s+tokens"
+                    r"no\s+cache\s+holds\s+this\s+session\s+any\s+more:\s+the\s+next\s+prompt\s+sends\s+all\s+130,0\d\d\s+tokens"
                 )
+                after = tui.text().partition("no cache holds")[2]
+                assert "no cache holds" not in after
             assert ("of 180,000" in tui.text()) is shown
             api.usage = ABOVE
             turns(tui, 2 * number - 1)
@@ -399,6 +411,16 @@ def test_a_band_says_how_full_it_is(home: ClientHome, api: MockApi, plugin: Path
                 assert children(home, full)
     for words in ("of 180,000", "no cache holds"):
         assert words not in json.dumps(api.requests)
+
+
+def test_a_cold_cache_is_told_where_hooks_spoke_before(home: ClientHome, api: MockApi, plugin: Path) -> None:
+    """Of such a session the client does not show what our hook says at a resume, so the module does."""
+    source = corpus() / "gmeligio__flutter-docker-image/12910ac6-acd5-45da-be15-84a7817db5d4.jsonl"
+    home.install_session(source, source.stem, set_cwd=True)
+    with Tui(find_client(NEWEST), home, api) as tui:
+        tui.start(plugin_dir=plugin, extra_env=QUIET, resume=source.stem)
+        tui.wait_for(r"no\s+cache\s+holds\s+this\s+session", 20)
+        assert "SessionStart:resume says" not in tui.text()
 
 
 def offer_tool(tui: Tui) -> None:

@@ -402,6 +402,16 @@ def test_a_resume_says_what_a_cold_cache_costs(
         assert say(event, CLAUDE_CODE_ENTRYPOINT="cli") == ({"systemMessage": due} if due else {})
 
 
+def test_what_the_module_said_of_a_cold_cache_the_hook_does_not(config_home: ConfigHome, say: Say) -> None:
+    """Once: at the next resume the hook is asked alone, where the client has no module."""
+    path = Path(write_session(config_home.project(), OLD, conversation(1, session_id=OLD)))
+    event = {**beside(path, OLD, "resume"), **COLD}
+    said = session.cold_in_client(event)
+    assert said.startswith("no cache holds this session")
+    assert say(event, CLAUDE_CODE_ENTRYPOINT="cli") == {}
+    assert say(event, CLAUDE_CODE_ENTRYPOINT="cli") == {"systemMessage": f"resume-hooks: {said}"}
+
+
 @BOTH
 def test_a_resume_of_a_giant_says_what_helps(config_home: ConfigHome, say: Say) -> None:
     """By its size alone; not to a headless run."""

@@ -171,15 +171,18 @@ def test_the_middle_is_never_read(config_home: ConfigHome) -> None:
         ([], 1_300),
         ([boundary(uuid="b", before="r3", ts=9), summary("s", uuid="s", parent="b", ts=9)], None),
         ([assistant("side", uuid="x", parent="r3", ts=9, tokens=9_000, isSidechain=True)], 1_300),
-        ([assistant("error", uuid="x", parent="r3", ts=9, model="<synthetic>")], 1_300),
+        ([assistant("error", uuid="x", parent="r3", ts=9, model="<synthetic>")], 1_301),
+        ([user("y" * 80, uuid="x", parent="r3", ts=9)], 1_320),
+        ([user("y" * 8_000, uuid="x", parent="r3", ts=9)], 3_300),
         ([assistant("big", uuid="x", parent="r3", ts=9, tokens=300_000, model="claude-opus-4-6")], 300_000),
     ],
 )
 def test_tokens_of_the_end(config_home: ConfigHome, more: list[Record], tokens: int | None) -> None:
-    """What was counted last; not known after a compaction, and not by what a sub-agent used."""
+    """What was counted last, and what was said since; not known after a compaction, nor by what a sub-agent used."""
     put(config_home, 1, [*conversation(2), *more])
     (row,) = rows(config_home)
     assert row.tokens == tokens
+    assert row.measured is (tokens not in {None, 3_300})
     assert row.percent == (None if tokens is None else round(100 * tokens / (row.window - 20_000)))
     assert row.window == (1_000_000 if tokens == 300_000 else 200_000)
 

@@ -142,7 +142,10 @@ def test_a_turn_whose_beginning_is_out_of_reach_does_not_count(
     path = write_session(config_home.project(), SESSION, rows)
     size = sum(len(str(row)) for row in turn(2, 2, 500, 10_000))
     monkeypatch.setattr(tokens, "TAIL_REACHES", (size + 500, size * 9))
-    assert traffic_of(path).requests == 2
+    assert traffic_of(path).requests == 9  # what a turn adds is worth the longer reach, which has both
+    monkeypatch.setattr(tokens, "TAIL_REACHES", (size + 500, size + 501))
+    found = traffic_of(path)
+    assert (found.requests, found.growth) == (2, 0)
 
 
 def test_the_whole_is_read_where_its_end_tells_nothing(

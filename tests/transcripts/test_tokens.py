@@ -231,10 +231,12 @@ def test_a_trim_has_the_window_of_its_parent(tmp_path: Path, original: object, w
     first: Record = {"trim_metadata": {"stats": {"original_tokens": original, "trimmed_tokens": 168_879}}}
     turns = conversation(2)
     path = write_session(tmp_path, SESSION, [first, turns[0]])
-    assert recent_context(path) == ContextUse(168_879, window, measured=False)
+    known = window == 1_000_000
+    assert recent_context(path) == ContextUse(168_879, window, measured=False, window_known=known)
     turns[-1]["message"]["usage"] = {"input_tokens": 170_000}
     path = write_session(tmp_path, SESSION, [first, *turns])
-    assert recent_context(path) == session_context(path, scan(path).chain) == ContextUse(170_000, window, measured=True)
+    found = ContextUse(170_000, window, measured=True, window_known=known)
+    assert recent_context(path) == session_context(path, scan(path).chain) == found
     assert recent_context(path, 200_000).window == 200_000
 
 

@@ -76,7 +76,8 @@ def facts(session_id: str, glance: HeadTail, transcript: Transcript, pieces: Pie
 def _shown(data: dict[str, Any]) -> list[tuple[str, object]]:
     context: tokens.ContextUse = data["context"]
     giant = data["agent"] == NAME and (data["size"] >= GIANT or data["longest_line"] >= GIANT_LINE)
-    measured = "" if context.measured else "about "
+    measured = "about " if context.is_estimate else ""
+    since = f", {context.added:,} of them since the last answer" if context.added > 0 else ""
     bad = len(data["bad_lines"])
     damage = counted(bad, "unreadable line") if bad else "no unreadable line; fsck looks further"
     return [
@@ -99,7 +100,7 @@ def _shown(data: dict[str, Any]) -> list[tuple[str, object]]:
             if data["kept"]
             else []
         ),
-        ("context", f"{measured}{context.tokens:,} tokens, {context.percent} % of {context.limit:,}"),
+        ("context", f"{measured}{context.tokens:,} tokens{since}, {context.share}"),
         ("turns", f"{data['live_turns']:,} live of {data['turns']:,}, {data['tool_calls']:,} tool calls in these"),
         ("records", f"{data['live_records']:,} live of {data['records']:,} linked"),
         ("damage", damage + (", torn last line" if data["torn"] else "")),

@@ -237,18 +237,49 @@ def located(locator: str | None, where: Where, *, foreign: bool = False) -> Sess
     return found
 
 
-def _tell_taken(taken: SessionFile, folder: str, where: Where) -> None:
-    """Say which session was taken where the newest one of the folder is a child of it that nobody went on in yet."""
+_TRIMS = ("trim", "smart-trim")
+
+
+def located_trim(locator: str | None, where: Where) -> SessionFile:
+    """The session to untrim: what the locator names; without one a trim just made of what a locator would name."""
+    if locator is None:
+        taken = locate.resolve(None, current_folder(), where, foreign=True)
+        child = _unused_child(taken, current_folder(), where)
+        if child is not None and child.kind in _TRIMS:
+            say(f"This is about the trim of {taken.session_id} that nobody went on in yet.", err=True)
+            return child.session
+    return located(locator, where, foreign=True)
+
+
+class _UnusedChild(NamedTuple):
+    """A child that nobody went on in yet, and how it was made."""
+
+    session: SessionFile
+    kind: str
+
+
+def _unused_child(taken: SessionFile, folder: str, where: Where) -> _UnusedChild | None:
+    """The newest session of a folder where that is a child of ``taken`` without a prompt; None where it is not."""
     from resume_hooks.transcripts.head_tail import HeadTail  # help and completion wait for this module
     from resume_hooks.transcripts.provenance import read_parent
 
     newest = next(iter(locate.sessions_of(folder, where)), taken)
     if newest.session_id == taken.session_id or taken.session_id == where.environ.get("CLAUDE_CODE_SESSION_ID"):
-        return
+        return None
     parent = read_parent(newest.path)
-    if parent is not None and parent.session_id == taken.session_id and not HeadTail(newest.path).touched:
+    if parent is None or parent.session_id != taken.session_id or HeadTail(newest.path).touched:
+        return None
+    return _UnusedChild(newest, parent.kind)
+
+
+def _tell_taken(taken: SessionFile, folder: str, where: Where) -> None:
+    """Say which session was taken where the newest one of the folder is a child of it that nobody went on in yet."""
+    from resume_hooks.transcripts.head_tail import HeadTail  # as above
+
+    child = _unused_child(taken, folder, where)
+    if child is not None:
         title = plain_line(HeadTail(taken.path).title)
-        why = f"not {newest.session_id}, its child without a prompt"
+        why = f"not {child.session.session_id}, its child without a prompt"
         say(f"This is about {title} · {taken.session_id}, {why}.", err=True)
 
 

@@ -91,7 +91,7 @@ def _helpers(found: ListingPage) -> list[str]:
 
 def _cells(row: ListedSession, now: float) -> tuple[str, ...]:
     percent = UNKNOWN if row.percent is None else f"{'' if row.measured else '~'}{row.percent}%"
-    turns = f"{row.turns_at_least:,}+" if row.turns is None else f"{row.turns:,}"
+    turns = UNKNOWN if row.turns is None else f"{row.turns:,}"
     left = UNKNOWN if row.expires_days is None else f"{row.expires_days}d"
     return (_age(now - row.mtime), left, size_text(row.size), turns, percent, plain_line(row.title))
 

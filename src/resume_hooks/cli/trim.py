@@ -10,6 +10,7 @@ from resume_hooks.cli.child import (
     require_client,
     require_folder,
 )
+from resume_hooks.cli.options import located_trim
 from resume_hooks.cli.output import table
 from resume_hooks.cli.verbs.children import TrimOptions, UntrimOptions
 from resume_hooks.derive import agents
@@ -86,7 +87,7 @@ def _text_in_place(done: InPlaceTrim) -> str:
 def untrim(options: UntrimOptions) -> None:
     """Make the child in which the originals stand."""
     require_client(options)
-    reading = read_trimmed(options.located(foreign=True))
+    reading = read_trimmed(located_trim(options.locator, options.where))
     options.refuse_together("everything", "record")
     if reading.trimmed and not (options.everything or options.record):
         count = len(reading.trimmed)

@@ -273,15 +273,19 @@ def prompts_left(context: ContextUse, seen: Traffic) -> int | None:
 
 def advice(context: ContextUse, trimmed: ContextUse | None, left: int | None = None) -> Advice | None:
     """What fits best, None while there is room; a trim leaves ``trimmed``, ``left`` are prompts; None for unknown."""
-    if context.percent < NEARLY_FULL and not context.compacts_at_once and (left is None or left >= FEW):
+    if context.most_percent < NEARLY_FULL and not context.compacts_at_once and (left is None or left >= FEW):
         return None
     return _best(trimmed)
 
 
 def _best(trimmed: ContextUse | None) -> Advice:
-    if trimmed is not None and trimmed.percent <= ROOMY:
-        return Advice(TRIM, f"mostly tool output: {trimmed.percent} % left")
+    if trimmed is not None and trimmed.most_percent <= ROOMY:
+        return Advice(TRIM, f"mostly tool output: {_left(trimmed)} left")
     return Advice(HANDOFF, "it leaves the most room")
+
+
+def _left(context: ContextUse) -> str:
+    return f"{context.tokens:,} tokens" if context.percent is None else f"{context.percent} %"
 
 
 def _trimmed(session: SessionFile, where: Where) -> _Trimmed | None:

@@ -25,7 +25,7 @@ from resume_hooks.derive.originals import CONTENTS, Originals, Restoring, is_mar
 from resume_hooks.derive.trim.plan import LEGEND
 from resume_hooks.errors import NothingToTrim, SessionNotFound, UsageError
 from resume_hooks.paths import Where
-from resume_hooks.sessions.client_window import window_of
+from resume_hooks.sessions.client_window import as_client_acts, window_of
 from resume_hooks.sessions.record_references import SHORT, RecordLine
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.backups import instant_of
@@ -150,6 +150,7 @@ def read_trimmed(session: SessionFile) -> TrimmedSession:
     transcript = scan(session.path, observers=(pieces, survey, marked))
     live, window = transcript.chain, window_of(session.session_id, Where())
     context, scale = weigh(session.path, live, pieces, window)
+    context = as_client_acts(context, HeadTail(session.path), session.agent, window, Where())
     before, since, undone = _untrimmed(transcript)
     chain = [*before, *since]
     trimmed = tuple(node for node in chain if node.number in marked.numbers)

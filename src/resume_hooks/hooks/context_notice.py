@@ -17,7 +17,7 @@ from resume_hooks import settings
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import hook_state, reply
 from resume_hooks.paths import Where, is_session_id
-from resume_hooks.sessions.client_window import NOTES, acted_on, window_of, window_set
+from resume_hooks.sessions.client_window import NOTES, acted_on, window_of, window_of_model, window_set
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import positive
@@ -58,10 +58,12 @@ def notice(session_id: str, path: str) -> str:
     hook_state.sweep(NOTES, KEPT)
     # First of all: a turn's end never waits again for a session that takes too long to read.
     hook_state.keep(name, note | {"look": NEVER, "told": told})
-    percent, window = settings.number("notice_percent"), window_of(session_id, Where())
+    percent, ends = settings.number("notice_percent"), HeadTail(path)
     if not percent:
         return ""
-    context, most = tokens.recent_context(path, window), window_set(HeadTail(path), window, Where())
+    known = window_of(session_id, Where())
+    window = known or (tokens.LARGE_WINDOW if window_of_model(ends) == tokens.LARGE_WINDOW else 0)
+    context, most = tokens.recent_context(path, window), window_set(ends, known, Where())
     due = context.measured and context.window > told and context.tokens >= _limit(_room(context.window, most), percent)
     if due:
         told = context.window
@@ -104,7 +106,7 @@ def _line(path: str, context: ContextUse) -> str:
     from resume_hooks.hooks.resume_card import NAMES  # nothing to most turns' ends
 
     advice = advise(path, Where())
-    full = f"resume-hooks: {context.percent} % of the context is used"
+    full = f"resume-hooks: {context.most_percent} % of the context is used"
     return f"{full}; {NAMES[advice.strategy]} fits best: /resume-hooks:{advice.strategy}"
 
 

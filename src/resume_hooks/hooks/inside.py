@@ -32,6 +32,8 @@ BAND = "band"  # what it asks with once a session is large enough to be looked a
 MOVED = "moved"
 """What it asks with at a start in a repository's folder without sessions, or where the vault has a question."""
 
+COLD = "cold"  # what it asks with when a large session is resumed that no cache holds
+
 LEFT = "left"  # what it asks with once Esc ended what was waited for, and which command that was
 
 OFFER, TOOL = "offer", "tool"
@@ -39,7 +41,7 @@ OFFER, TOOL = "offer", "tool"
 
 PLAN, FULL = "plan", "compaction"  # what it asks with when the client compacts, and as the context fills
 
-VERBS = ROWS.keys() | {PANE, BAND, OFFER, TOOL, FULL, MOVED, LEFT}
+VERBS = ROWS.keys() | {PANE, BAND, OFFER, TOOL, FULL, MOVED, LEFT, COLD}
 
 
 CHOICES = {
@@ -169,6 +171,14 @@ def _pane(event: dict[str, Any]) -> dict[str, Any]:
     return pane.looked(event, reply.transcript(event, session_id, where), where)
 
 
+def _cold(event: dict[str, Any]) -> dict[str, Any]:
+    """What going on costs where no cache holds the session, ``{}`` where that is not worth a line."""
+    from resume_hooks.hooks.session import cold_in_client  # nothing to the other questions
+
+    line = cold_in_client(event)
+    return {"text": line} if line else {}
+
+
 def _band(event: dict[str, Any]) -> dict[str, Any]:
     """How full the session is and what fits best; and from where on there is something to ask or to do."""
     session_id, used = reply.field(event, "session_id"), event.get("tokens")
@@ -263,5 +273,6 @@ UNTYPED: dict[str, tuple[Callable[[dict[str, Any]], dict[str, Any]], Callable[[s
     FULL: (compaction.offer, _nothing),
     MOVED: (_moved, _text),
     LEFT: (_left, _nothing),
+    COLD: (_cold, _nothing),
 }
 """What the module asks that nobody typed: what answers it, and what a failure is told by."""

@@ -83,9 +83,9 @@ def resume_card(comparison: Comparison, copied: Copied, trigger: Trigger, *, who
 def headline(comparison: Comparison, command: Callable[[str], str]) -> str:
     """How full the session is, what a handoff and a trim leave of it, and which fits best; ``command`` names a verb."""
     context, advice, left = comparison.context, comparison.advice, comparison.prompts_left
-    filled = f"{context.percent} % of {context.limit:,}"
+    filled = context.share if context.window_known else f"{used(context)} {context.share}"
     many = f"about {left or 0:,} prompt{'s' if left != 1 else ''}"
-    if advice is None and context.percent < LITTLE:
+    if advice is None and context.most_percent < LITTLE:
         return f"{filled}. Go on, there is nothing to do{'' if left is None else f': room for {many}'}."
     handoff, trimmed = comparison.leaves(HANDOFF), comparison.leaves(TRIM)
     most = "" if comparison.planned else "at most "
@@ -110,7 +110,7 @@ def rounded(tokens: int) -> str:
 
 def used(context: ContextUse) -> str:
     """The context in use: ``163,400 tokens``."""
-    return f"{'' if context.measured else 'about '}{context.tokens:,} tokens"
+    return f"{'about ' if context.is_estimate else ''}{context.tokens:,} tokens"
 
 
 def size(glance: HeadTail) -> str:
@@ -184,5 +184,6 @@ def _habit(comparison: Comparison) -> list[str]:
     elif comparison.warm and comparison.age is not None:
         cached = f"{span(seen.lifetime - comparison.age)} left"
     plural = "s" if seen.requests != 1 else ""
-    prompt = f"a prompt: about {seen.requests:,} request{plural}, adds {seen.growth:,} tokens"
+    added = f"adds {seen.growth:,} tokens" if seen.growth else "what it adds is unknown"
+    prompt = f"a prompt: about {seen.requests:,} request{plural}, {added}"
     return [f"cache: {cached}", prompt]

@@ -34,6 +34,8 @@ LARGE = 100_000
 
 CENT = 0.01
 
+_TOLD = "cold-"  # what the notes begin with that the module showed what a cold cache costs, before the session's id
+
 _MADE = re.compile(rb'"continued_at":"([0-9TZ:.-]+)"')
 
 NEAR_END, NEW_FOLDER = "near-end", "new-folder"
@@ -69,7 +71,8 @@ def handle(event: Dict[str, Any], asked: Collection[str] = ()) -> bytes:
     said = _told(os.path.dirname(path)) if source == "startup" and path else ""
     if source == "resume":
         pending_handoff.drop(session_id)
-        said = " · ".join(filter(None, (_cold(event, path), _giant(session_id, path))))
+        cold = "" if hook_state.take_fresh(_told_in_client(session_id), PAIR_SECONDS) else cold_line(event, path)
+        said = " · ".join(filter(None, (cold, _giant(session_id, path))))
     kept = _of_engine(_kept, event) if source and NEAR_END in asked else ""
     moved = _of_engine(_of_new_folder, event) if NEW_FOLDER in asked else ""
     line = " · ".join(filter(None, (said, moved, kept, *(_of_parts() if source else []))))
@@ -135,7 +138,24 @@ def _told(folder: str) -> str:
     return f"a handoff waits here: /resume {handoff.child_id}" if handoff else ""
 
 
-def _cold(event: Dict[str, Any], path: str) -> str:
+def cold_in_client(event: Dict[str, Any]) -> str:
+    """The line of ``cold_line`` for the module to show; the hook is then silent. OSError where that can't be noted.
+
+    Of a session in which a hook spoke at an earlier start clients (2.1.332) do not show what a hook says at a resume.
+    """
+    session_id, path = reply.field(event, "session_id"), reply.field(event, "transcript_path")
+    line = cold_line(event, path) if is_session_id(session_id) else ""
+    if line:
+        hook_state.sweep(_TOLD, PAIR_SECONDS)
+        hook_state.keep(_told_in_client(session_id), {"at": time.time()})
+    return line
+
+
+def _told_in_client(session_id: str) -> str:
+    return f"{_TOLD}{session_id}.json"
+
+
+def cold_line(event: Dict[str, Any], path: str) -> str:
     """What going on costs where the cache has lost a large session, as the client says; nothing of a new child."""
     tokens, dollars = event.get("context_tokens"), event.get("estimated_cache_write_usd")
     if event.get("prompt_cache_likely_expired") is not True or not isinstance(tokens, int) or tokens < LARGE:

@@ -113,7 +113,7 @@ def _ask(parent: SessionFile, request: Request) -> TriggerAnswer:
     _refuse(request.text, request.trigger)
     with time_limit(request.command):
         decided = _decide(parent, request.text, request)
-    if not (request.text or decided.choices) and decided.before.percent < LITTLE:
+    if not (request.text or decided.choices) and decided.before.most_percent < LITTLE:
         raise NothingToTrim("There is nothing to trim yet")
     confirmations.take(parent.session_id)  # a yes to this question never answers an older one
     if not decided.pays:

@@ -21,7 +21,7 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME, Agent, ResumeCommands
 from resume_hooks.sessions.agents.registry import agent_of, opened_stores, store_of
-from resume_hooks.sessions.client_window import measured, window_set
+from resume_hooks.sessions.client_window import in_window, measured, window_set
 from resume_hooks.sessions.expiry import SOON, is_archived
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.open_sessions import Clients
@@ -32,6 +32,7 @@ from resume_hooks.system.claude_settings import kept_days
 from resume_hooks.system.git_worktrees import Project, project_at
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.tokens import ContextUse
 
 ORIGINAL = "original"
 
@@ -42,6 +43,7 @@ class ListedSession(NamedTuple):
     ``folder`` is where the client must be started to find it; ``created`` and ``ended`` are instants, ``mtime`` seconds
     since the epoch, ``size`` bytes. ``turns`` is None where the ends don't tell; there are ``turns_at_least`` then.
     ``tokens`` is the context in use, None where the end doesn't tell; ``measured`` is false where no answer counted it.
+    ``window_known`` is false where nothing tells the window; ``window`` is the smallest that it can be then.
     ``kind`` is how it was derived, ``original`` if it wasn't. ``expires_days`` are whole days until the client may
     delete it, 0 if it may today, ``expires_at`` is the instant; both None if it never does. ``kept``: it is in the
     vault, too. ``agent`` is the one whose session it is, ``commands`` how to go on in it.
@@ -64,6 +66,7 @@ class ListedSession(NamedTuple):
     tokens: int | None
     measured: bool
     window: int
+    window_known: bool
     kind: str
     derivation_type: str
     parent_id: str | None
@@ -76,7 +79,9 @@ class ListedSession(NamedTuple):
     @property
     def percent(self) -> int | None:
         """Used share of the client's limit, 0 to 100 and more; None where the tokens are not known."""
-        return None if self.tokens is None else tokens.ContextUse(self.tokens, self.window, self.measured).percent
+        if self.tokens is None:
+            return None
+        return ContextUse(self.tokens, self.window, self.measured, self.window_known).percent
 
 
 def listed(
@@ -208,13 +213,16 @@ class SessionLister:
         window = known or tokens.window_of_parent(stated)
         context = tokens.end_context(ends.last_records, window)
         count = context.tokens if context else tokens.stated_count(ends, stated) or None
-        window = window or tokens.window_for(count or 0)
         own, folder = agent.name == NAME, home_folder(ends, self.where)
+        large = (count or 0) > tokens.DEFAULT_WINDOW
+        use = ContextUse(
+            count or 0, window or tokens.window_for(count or 0), context is not None, bool(window) or large
+        )
         if own:  # the window that the client acts on; its settings are read once for each folder and model
             key = ends.cwd, ends.model, known
             if key not in self._windows_set:
                 self._windows_set[key] = window_set(ends, known, self.where)
-            window = min(window, self._windows_set[key] or window)
+            use = in_window(use, ends, self._windows_set[key])
         expires = ends.mtime + self._kept_days * DAY if own and self._kept_days is not None else None
         return ListedSession(
             agent=agent.name,
@@ -232,8 +240,9 @@ class SessionLister:
             turns=self._turns(session.path, ends),
             turns_at_least=ends.prompts,
             tokens=count,
-            measured=context is not None,
-            window=window,
+            measured=context is not None and not context.is_estimate,
+            window=use.window,
+            window_known=use.window_known,
             kind=parent.kind if parent else ORIGINAL,
             derivation_type=parent.derivation_type if parent else ORIGINAL,
             parent_id=(parent.session_id or None) if parent else None,

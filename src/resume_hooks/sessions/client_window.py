@@ -11,10 +11,19 @@ from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.system.claude_settings import compaction_window
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import positive
-from resume_hooks.transcripts.tokens import DEFAULT_WINDOW, ContextUse
+from resume_hooks.transcripts.tokens import DEFAULT_WINDOW, LARGE_WINDOW, ContextUse
 
 NOTES = "notice-"
 """What the notes of hooks begin with that know the window of a session's model, each by the session's id."""
+
+_NATIVE = re.compile(r"claude-(?:opus|sonnet|haiku|fable|mythos)-5(?=\Z|[-@])")
+_BY_NEW_CLIENTS = re.compile(r"claude-opus-4-[78](?=\Z|[-@])")
+_ON_DEMAND = re.compile(r"claude-(?:opus-4-6|sonnet-4(?:-[56])?)(?=\Z|[@-]\d{8}|[-@]v\d|\Z)")
+"""In the names of models, as the catalog of 2.1.332 says: with a million tokens always; in clients that know them so,
+200,000 in older ones unless they were asked for; and only where they were asked for."""
+
+NATIVE_SINCE = (2, 1, 329)
+"""The oldest client that is known to give ``_BY_NEW_CLIENTS`` a million; 2.1.112 gave them one on demand."""
 
 _SMALL = re.compile(r"claude-(?:3-|(?:haiku-4-5|opus-4(?:-[015])?)(?=\Z|[@-]\d{8}))")
 """In the names of models that have no window of a million, as the catalog of 2.1.330 says; all others may have one."""
@@ -36,11 +45,37 @@ def window_set(ends: HeadTail, window: int, where: Where) -> int:
     return min(filter(None, (own, compaction_window(ends.cwd, ends.model, where))), default=0)
 
 
+def window_of_model(ends: HeadTail) -> int:
+    """The window of the model that answered last, by its name and its client's version; 0 where these don't tell."""
+    if _NATIVE.search(ends.model) or (_BY_NEW_CLIENTS.search(ends.model) and _version(ends.version) >= NATIVE_SINCE):
+        return LARGE_WINDOW
+    return DEFAULT_WINDOW if _SMALL.search(ends.model) or _ON_DEMAND.search(ends.model) else 0
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part[:9]) for part in text.split(".") if part.isdecimal())
+
+
 def as_client_acts(context: ContextUse, ends: HeadTail, agent: str, window: int, where: Where) -> ContextUse:
     """The context of an agent's session in the window that its client acts on; other agents' settings name none."""
-    return acted_on(context, window_set(ends, window, where)) if agent == NAME else context
+    return in_window(context, ends, window_set(ends, window, where)) if agent == NAME else context
+
+
+def in_window(context: ContextUse, ends: HeadTail, most: int) -> ContextUse:
+    """A context whose window was not told, in that of its model, and of at most ``most`` tokens, 0 for any.
+
+    What does not fit into the window of its model shows that it has a larger one.
+    """
+    own = 0 if context.window_known else window_of_model(ends)
+    found = acted_on(context._replace(window=own or context.window, window_known=context.window_known or own > 0), most)
+    overfull = own == DEFAULT_WINDOW and not most and found.tokens > found.limit
+    return found._replace(window_known=False) if overfull else found
 
 
 def acted_on(context: ContextUse, most: int) -> ContextUse:
     """A context in a window of at most ``most`` tokens, 0 for any."""
-    return context._replace(window=min(context.window, most or context.window))
+    if not most:
+        return context
+    # A limit that is below every window a model has is known whatever that window is.
+    known = context.window_known or most <= DEFAULT_WINDOW
+    return context._replace(window=min(context.window, most), window_known=known)

@@ -30,7 +30,8 @@ class Traffic(NamedTuple):
 
     ``last_ms`` is when ``model`` answered the last one, None if none was counted; ``lifetime`` the seconds that its
     cache lives, 0 if nothing is cached; ``cached`` the tokens that a warm cache holds; ``requests`` and ``growth`` what
-    a turn takes: requests, and tokens that it adds to the context, by ``turns`` of which that is known.
+    a turn takes: requests, and tokens that it adds to the context, by ``turns`` of which that is known;
+    a ``growth`` of 0 is unknown.
     """
 
     last_ms: int | None
@@ -52,12 +53,17 @@ class Traffic(NamedTuple):
 
 
 def traffic_of(path: str) -> Traffic:
-    """The requests at the end of a session, from as little of its end as holds one. SessionNotFound as ``scan``."""
+    """The requests at the end of a session, from as little of its end as holds one. SessionNotFound as ``scan``.
+
+    What a turn adds is worth the longer end, no whole scan.
+    """
     for reach in (*tokens.TAIL_REACHES, 0):
         seen = _Requests()
         tail = scan(path, reach, [seen])
-        if seen.counted or tail.whole:
-            return seen.traffic(whole=tail.whole)
+        found = seen.traffic(whole=tail.whole)
+        tells_growth = bool(found.growth) or reach != tokens.TAIL_REACHES[0]
+        if tail.whole or (seen.counted and tells_growth):
+            return found
     raise AssertionError("a whole scan is whole")
 
 

@@ -12,15 +12,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts import records, tokens
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.tokens import ContextUse
 from resume_hooks.transcripts.transcript import is_live_part_within, scan_live
 from resume_hooks.transcripts.trimmable_pieces import MEDIA, THINKING, Piece, Pieces
-
-CLEARED = "microcompact_boundary"
-"""The subtype of the record with which a client notes that it cleared outputs from its memory. Without it a falling
-count may have any other reason: fewer tools, another model, another client."""
 
 PLAUSIBLE = (1.2, 8.0)  # characters a token that text can have; anything beyond was something else that grew
 MIN_THOUGHT_RATIO = 1.5  # characters a token of thinking at least; most of it is known by its encryption alone
@@ -64,9 +60,10 @@ def weigh(path: str, chain: list[Node], pieces: Pieces, window: int = 0) -> tupl
     scale = calibrate(chain, pieces, stated.ratio if stated else tokens.CHARACTERS_PER_TOKEN)
     context = tokens.session_context(path, chain, window)
     if context.measured:
-        usual, context = context.window, tokens.sent_context(chain, scale.ratio, window)
-        count = context.tokens + scale.again
-        context = context._replace(tokens=count, window=window or max(usual, tokens.window_for(count)))
+        count = tokens.sent_context(chain, scale.ratio).tokens + scale.again
+        larger = window or max(context.window, tokens.window_for(count))
+        known = context.window_known or count > tokens.DEFAULT_WINDOW
+        context = context._replace(tokens=count, window=larger, window_known=known, added=count - context.tokens)
     return context, scale
 
 
@@ -95,7 +92,7 @@ def calibrate(chain: Sequence[Node], pieces: Pieces, usual: float = tokens.CHARA
     thoughts = {
         node.number: share.thought * lasting for gap, share in zip(gaps, shared, strict=True) for node in gap.nodes
     }
-    cleared = any(node.subtype == CLEARED for node in chain) and not pieces.origins
+    cleared = any(node.subtype == records.CLEARED for node in chain) and not pieces.origins
     return Scale(ratio, texts, thoughts, round(max(0.0, missing - thinking)) if cleared else 0)
 
 

@@ -20,6 +20,9 @@ Record = dict[str, Any]
 USER, ASSISTANT, SYSTEM, ATTACHMENT, PROGRESS = "user", "assistant", "system", "attachment", "progress"
 CHAIN_KINDS = frozenset({USER, ASSISTANT, SYSTEM, ATTACHMENT, PROGRESS})  # linked by uuid and parentUuid
 MESSAGES = frozenset({USER, ASSISTANT})  # kinds of records that hold a message of the conversation
+CLEARED = "microcompact_boundary"
+"""The subtype of the record with which a client notes that it cleared outputs from its memory. Without it a falling
+count may have any other reason: fewer tools, another model, another client."""
 COMPACTION, API_ERROR = "compact_boundary", "api_error"  # subtypes of system records
 
 TEXT, CALL, RESULT, SERVER_CALL = "text", "tool_use", "tool_result", "server_tool_use"

@@ -41,6 +41,7 @@ USUAL_BASE = 30_000  # tokens of a first request but its prompt: the median of 8
 USUAL_SHARED = 18_000  # of these, cached already: the median of 47 sessions (16,000 to 25,000)
 ANSWER = 20_000  # tokens of a window that the client keeps for an answer; its own per cent are of the rest
 RESERVED_OUTPUT = 33_000  # tokens that the client keeps free for an answer and a summary before it compacts by itself
+MUCH = 0.02  # of a counted context: what is estimated beside it makes an estimate of the sum
 TAIL_REACHES = (256 * 1024, 4 * 1024 * 1024)  # bytes of the end that are tried before a whole scan
 MAX_FIRST_LINE = 64 * 1024  # bytes of a first line in which a trim's numbers are looked for
 
@@ -130,11 +131,18 @@ def _decoded(data: str) -> bytes:
 
 
 class ContextUse(NamedTuple):
-    """Tokens in use and the window they are used of; ``measured`` is false where no answer told the count."""
+    """Tokens in use and the window they are used of: the one figure for how full a session is.
+
+    ``measured`` is false where no answer told the count, which then is an estimate; ``added`` are tokens of a measured
+    one that are estimated, since they came after that answer. Where ``window_known`` is false
+    nothing tells the window: ``window`` is the smallest that it can be, to decide by, and there is no share to show.
+    """
 
     tokens: int
     window: int
     measured: bool
+    window_known: bool = True
+    added: int = 0
 
     @property
     def limit(self) -> int:
@@ -142,9 +150,24 @@ class ContextUse(NamedTuple):
         return max(self.window // 2, self.window - ANSWER, 1)
 
     @property
-    def percent(self) -> int:
-        """Used share of the limit, 0 to 100 and more."""
+    def percent(self) -> int | None:
+        """Used share of the limit, 0 to 100 and more; None where the window is not known."""
+        return self.most_percent if self.window_known else None
+
+    @property
+    def is_estimate(self) -> bool:
+        """Whether no answer told the count, or much came after the one that did."""
+        return not self.measured or self.added > MUCH * self.tokens
+
+    @property
+    def most_percent(self) -> int:
+        """The share, or the most that it can be where the window is not known: what decisions go by."""
         return round(100 * self.tokens / self.limit)
+
+    @property
+    def share(self) -> str:
+        """The share in words: ``18 % of 980,000``, or that nothing tells it."""
+        return f"{self.most_percent} % of {self.limit:,}" if self.window_known else "of an unknown window"
 
     @property
     def compacts_at_once(self) -> bool:
@@ -156,9 +179,14 @@ def context_of(chain: list[Node], window: int = 0) -> ContextUse:
     """The context in use at the end of a live chain; ``window`` 0 means: told by the session."""
     node = _last_measured(chain)
     if node is not None:
-        return ContextUse(node.context_tokens, window or window_for(node.context_tokens), measured=True)
+        return _use_of(node.context_tokens, window, measured=True)
     estimate = round(sum(node.characters for node in chain) / CHARACTERS_PER_TOKEN)
-    return ContextUse(estimate, window or window_for(estimate), measured=False)
+    return _use_of(estimate, window, measured=False)
+
+
+def _use_of(count: int, window: int, *, measured: bool) -> ContextUse:
+    """So many tokens in a ``window``; of 0 only a count above the usual one tells that it is a large one."""
+    return ContextUse(count, window or window_for(count), measured, bool(window) or count > DEFAULT_WINDOW)
 
 
 def _last_measured(chain: list[Node]) -> Node | None:
@@ -180,7 +208,7 @@ def sent_context(chain: list[Node], ratio: float, window: int = 0) -> ContextUse
         return context
     after = sum(node.characters for node in chain[chain.index(last) + 1 :])
     tokens = context.tokens + round(after / ratio)
-    return context._replace(tokens=tokens, window=window or window_for(tokens))
+    return _use_of(tokens, window, measured=True)
 
 
 def characters_per_token(chain: list[Node]) -> float:
@@ -240,7 +268,7 @@ def session_context(path: str, chain: list[Node], window: int = 0) -> ContextUse
         if not count or (chain[0].time_ms or 0) > (clock.milliseconds(ends.derived_at) or 0):
             first = first_request(ends)
             count = _trimmed_to(ends) or context.tokens + (first.tokens if first else USUAL_BASE)
-    return ContextUse(count, window or window_for(count), measured=False) if count else context
+    return _use_of(count, window, measured=False) if count else context
 
 
 def _trimmed_to(ends: HeadTail) -> int:
@@ -289,14 +317,24 @@ def recent_context(path: str, window: int = 0) -> ContextUse:
 
 
 def end_context(found: Sequence[Record], window: int = 0) -> ContextUse | None:
-    """The context counted last in a file's end, on whatever branch; None for none since the last compaction."""
+    """The context counted last in a file's end, on whatever branch; None for none since the last compaction.
+
+    What was said after that answer is added by the usual ratio. After a client cleared outputs from its memory the
+    count is an estimate: it sends them again on resume.
+    """
+    later, is_cleared = 0, False
     for record in reversed(found):
+        is_cleared = is_cleared or string(record, "subtype") == records.CLEARED
         if record.get("isSidechain"):
             continue
         if string(record, "subtype") == records.COMPACTION:
             return None
         if count := counted_tokens(record)[1]:
-            return ContextUse(count, window or window_for(count), measured=True)
+            added = round(later / CHARACTERS_PER_TOKEN)
+            use = _use_of(count + added, window, measured=True)
+            return use._replace(added=added, measured=not is_cleared)
+        if records.kind(record) in records.MESSAGES:
+            later += node_of(record, Line(0, 0, b"")).characters
     return None
 
 

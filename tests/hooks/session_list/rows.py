@@ -16,6 +16,7 @@ def row(number: int = 1, **fields: Any) -> ListedSession:
         "agent": "claude", "session_id": name, "path": f"/nowhere/{name}.jsonl", "title": f"Title {number}", "tag": "",
         "agent_name": "", "branch": "main", "folder": CWD, "created": instant(0), "ended": instant(10), "size": 4_100,
         "mtime": NOW - 3_600, "turns": 3, "turns_at_least": 3, "tokens": 20_000, "measured": True, "window": 200_000,
+        "window_known": True,
         "kind": "original", "derivation_type": "original", "parent_id": None, "expires_days": 20, "expires_at": None,
         "kept": False, "open": False,
         "commands": ResumeCommands(f"/resume {name}", f"cd {CWD} && claude --resume {name}"),

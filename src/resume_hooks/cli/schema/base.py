@@ -136,7 +136,13 @@ SpentForm = Annotated[Spent, Like(cost_usd="as the client reports it; null if it
 
 Context = Annotated[
     ContextUse,
-    Like(measured="counted by the API; else estimated from characters", percent=int, compacts_at_once=bool),
+    Like(
+        measured="counted by the API; else estimated from characters",
+        window_known="false where nothing tells it: window is the smallest that it can be",
+        added="of these, estimated: what came after the answer that was counted",
+        percent=(int | None, "of the window without its answer; null where that is not known"),
+        compacts_at_once=bool,
+    ),
 ]
 Bytes = Annotated[int, Field(description="bytes")]
 LineNumbers = Annotated[list[int], Field(description="0-based numbers of lines that hold no JSON object")]

@@ -99,8 +99,8 @@ class SavingsForm(Strict):
         lambda trim: trim.before.measured, "the size before was counted by the API; else estimated"
     )
     window: int = trimmed(lambda trim: trim.before.window)
-    percent_before: int = trimmed(lambda trim: trim.before.percent)
-    percent_after: int = trimmed(lambda trim: trim.after.percent)
+    percent_before: int | None = trimmed(lambda trim: trim.before.percent)
+    percent_after: int | None = trimmed(lambda trim: trim.after.percent)
     compacts_at_once: bool = trimmed(
         lambda trim: trim.after.compacts_at_once, "the client would compact the child on resume"
     )

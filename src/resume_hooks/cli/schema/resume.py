@@ -35,7 +35,9 @@ class TypicalTurn(Strict):
     """The medians of the session's last turns."""
 
     requests: int
-    tokens: int = traffic(lambda seen: seen.growth, "added to the context; 0 where too few turns were counted")
+    tokens: int | None = traffic(
+        lambda seen: seen.growth or None, "added to the context; null where too few turns were counted"
+    )
 
 
 class RateTable(Strict):

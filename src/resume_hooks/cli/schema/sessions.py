@@ -54,8 +54,9 @@ class EndContext(Strict):
 
     tokens: int | None = Field(description="null where the end does not tell")
     window: int
+    window_known: bool = Field(description="false where nothing tells it: window is the smallest that it can be")
     measured: bool = Field(description="counted by the API; else what a child came to when it was made")
-    percent: int | None
+    percent: int | None = Field(description="of the window without its answer; null where that is not known")
 
 
 class SessionRow(Strict):

@@ -163,7 +163,8 @@ class UntrimOptions(ChildOptions, body="resume_hooks.cli.trim:untrim"):
     """Make a child of SESSION in which trimmed contents are back.
 
     The originals are read from the session that holds them, wherever it lies by now, or from the backup of an
-    in-place trim. Messages, tool results, inputs, images and thinking stand again as they were.
+    in-place trim. Messages, tool results, inputs, images and thinking stand again as they were. Without SESSION
+    that is the trim made last in this folder, until somebody goes on in it or in another session.
 
     \b
     Examples:

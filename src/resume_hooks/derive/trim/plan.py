@@ -354,11 +354,12 @@ def brief(decided: TrimPlan) -> str:
 def totals(decided: TrimPlan) -> list[str]:
     """Before, which may be more than is in use now, after, and the difference."""
     before, after, saved = decided.before, decided.after, decided.savings
-    about = "" if before.measured else "about "
-    sent = f"a resume sends {about}{before.tokens:,} tokens ({before.percent} % of {before.limit:,})"
+    about = "about " if before.is_estimate else ""
+    sent = f"a resume sends {about}{before.tokens:,} tokens ({before.share})"
+    left = "" if after.percent is None else f" ({after.percent} %)"
     records = counted(len({choice.piece.number for choice in decided.choices}), "record")
     return [
-        f"{sent}, after the trim about {after.tokens:,} ({after.percent} %)",
+        f"{sent}, after the trim about {after.tokens:,}{left}",
         f"saves about {saved.tokens:,} tokens, {saved.characters:,} characters in {records}",
     ]
 

@@ -50,10 +50,8 @@ def age(row: ListedSession, now: float) -> str:
 
 
 def turns(row: ListedSession) -> str:
-    """How many turns a session has, as far as its listing tells."""
-    count = row.turns_at_least if row.turns is None else row.turns
-    more = "+" if row.turns is None else ""
-    return f"{count}{more} turn{'s' if count != 1 or more else ''}"
+    """How many turns a session has; ``""`` where its listing does not tell, since the preview beside it counts them."""
+    return "" if row.turns is None else f"{row.turns} turn{'' if row.turns == 1 else 's'}"
 
 
 def used(row: ListedSession) -> str:

@@ -110,7 +110,7 @@ def _with_before(counts: Counts, file: TranscriptFile, family: Family) -> Counts
     with contextlib.suppress(SessionNotFound):
         rows = HeadTail(located).last_records
         context = end_context([row for row in rows if clock.normal(row.get("timestamp")) <= child.at])
-        return counts._replace(child=child._replace(before=context.tokens if context else 0))
+        return counts._replace(child=child._replace(before=context.tokens - context.added if context else 0))
     return counts
 
 

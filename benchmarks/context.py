@@ -1,0 +1,187 @@
+"""How full a session is, as five places say it, beside what the real client sends next.
+
+``python -m benchmarks.context [CLIENTS]``. Each real session lies alone in a home of its own. The figures of
+``sessions``, ``info``, ``/full`` and the receipts of a trim and a handoff are compared with each other in all of them.
+In CLIENTS of them (60) the newest client resumes the session against a mock of the API, and the characters of the talk
+in its request are compared with those of the conversation that the figures are of: the mock has no tokenizer, so that
+the difference becomes tokens by the usual ratio.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from resume_hooks import clock
+from resume_hooks.cli.info import facts
+from resume_hooks.derive import agents
+from resume_hooks.derive.compare import compare
+from resume_hooks.derive.trim.options import options_of
+from resume_hooks.errors import ResumeHooksError
+from resume_hooks.paths import Where, is_session_id
+from resume_hooks.search.listing import SessionLister
+from resume_hooks.sessions.locate import SessionFile, session_file
+from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.lines import Line
+from resume_hooks.transcripts.nodes import node_of
+from resume_hooks.transcripts.records import MESSAGES, Record
+from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, ContextUse
+from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.trimmable_pieces import Pieces
+from tests.e2e.harness.client import NEWEST, ClientHome, find_client, run_print
+from tests.e2e.harness.mock_api import MockApi
+from tests.needs import corpus_folder, corpus_sessions
+
+CLOSE = 0.02  # of the larger figure: what still counts as the same
+PROMPT = "go on now"
+REMINDER = "<system-reminder>"
+THINKING = {"thinking", "redacted_thinking"}
+
+
+class Figures(NamedTuple):
+    """Tokens of a session by where they are said, and the window's share; what is not said there is left out.
+
+    ``estimates`` names the places that say so; ``characters`` are those of the live conversation.
+    """
+
+    tokens: dict[str, int]
+    windows: dict[str, int | None]
+    estimates: frozenset[str]
+    characters: int
+
+
+def main() -> int:
+    """Print the table; 0."""
+    most = int(sys.argv[1]) if len(sys.argv) > 1 else 60
+    compared = [0, 0, 0]
+    windows = sent_count = sent_close = 0
+    for path in corpus_sessions():
+        with tempfile.TemporaryDirectory(prefix="resume-hooks-context-") as scratch:
+            home = ClientHome(Path(scratch))
+            installed = home.install_session(path, path.stem if is_session_id(path.stem) else str(uuid.uuid4()))
+            found = figures_of(session_file(str(installed)), home.where)
+            if found is None:
+                continue
+            kind = agreement(found)
+            compared[kind] += 1
+            windows += len(set(found.windows.values())) <= 1
+            name = path.relative_to(corpus_folder())
+            if kind == APART:
+                print(f"apart: {name}: {found.tokens}")
+            if len(set(found.windows.values())) > 1:
+                print(f"windows: {name}: {found.windows}")
+            sent = characters_sent(home, installed) if sent_count < most and found.characters else None
+            if sent is not None:
+                sent_count += 1
+                beyond = round((sent - found.characters) / CHARACTERS_PER_TOKEN)
+                is_close = near(found.tokens["info"] + beyond, found.tokens["info"])
+                sent_close += is_close
+                if not is_close:
+                    print(f"sent: {name}: {sent:,} characters, {found.characters:,} counted")
+    print(f"{sum(compared)} sessions: {compared[SAME]} say one figure within 2 %, {compared[MARKED]} mark an estimate,")
+    print(f"{compared[APART]} say two. One window, or unknown, everywhere in {windows}.")
+    print(f"{sent_count} resumed: in {sent_close} the request is within 2 % of what `info` says.")
+    return 0
+
+
+SAME, MARKED, APART = range(3)
+
+
+def agreement(found: Figures) -> int:
+    """Whether all figures are the same within 2 %, or those that are not say that they are estimates, or neither."""
+    if near(min(found.tokens.values()), max(found.tokens.values())):
+        return SAME
+    firm = [count for place, count in found.tokens.items() if place not in found.estimates]
+    return MARKED if not firm or near(min(firm), max(firm)) else APART
+
+
+def near(one: int, other: int) -> bool:
+    """Whether two figures are the same within 2 %."""
+    return abs(one - other) <= CLOSE * max(one, other)
+
+
+def figures_of(session: SessionFile, where: Where) -> Figures | None:
+    """What each place says of a session; None where nobody talked in it."""
+    try:
+        transcript = scan(session.path, observers=[pieces := Pieces()])
+        if not any(node.said for node in transcript.chain):
+            return None
+        info: ContextUse = facts(session.session_id, HeadTail(session.path), transcript, pieces)["context"]
+        full = compare(session, where, clock.now()).context
+        row = SessionLister("/", where).at(session, None)
+    except ResumeHooksError:
+        return None
+    said = [transcript.read(node) for node in transcript.chain if node.kind in MESSAGES]
+    tokens = {"info": info.tokens, "/full": full.tokens}
+    windows = {"info": window(info), "/full": window(full)}
+    estimates = {place for place, use in (("info", info), ("/full", full)) if use.is_estimate}
+    if row is not None and row.tokens is not None:
+        tokens["sessions"] = row.tokens
+        windows["sessions"] = row.window if row.window_known else None
+        estimates |= set() if row.measured else {"sessions"}
+    for place, plan in (("trim", trimmed), ("handoff", handed_off)):
+        before = plan(session, where)
+        if before:
+            tokens[place] = before
+            if info.is_estimate:
+                estimates.add(place)
+    return Figures(tokens, windows, frozenset(estimates), characters(said))
+
+
+def window(use: ContextUse) -> int | None:
+    """The window that a share is of; None for unknown."""
+    return use.window if use.window_known else None
+
+
+def trimmed(session: SessionFile, where: Where) -> int:
+    """What the receipt of a trim gives as the size before it; 0 where there is none."""
+    try:
+        return agents.trim(session, where, options_of()).sizes.before
+    except ResumeHooksError:
+        return 0
+
+
+def handed_off(session: SessionFile, where: Where) -> int:
+    """The same of a handoff."""
+    try:
+        return agents.fresh(session, where, kind="handoff").sizes.before
+    except ResumeHooksError:
+        return 0
+
+
+def characters_sent(home: ClientHome, path: Path) -> int | None:
+    """The characters of the talk that the newest client sends on a resume; None where it sends nothing."""
+    with MockApi() as api:
+        run_print(find_client(NEWEST), home, api, PROMPT, resume=path.stem)
+        if not api.main_requests():
+            return None
+        messages: list[Any] = api.main_requests()[-1]["messages"]
+    rows: list[Record] = [{"type": row["role"], "uuid": "x", "message": row} for row in messages]
+    return characters([row for row in rows if row["type"] in MESSAGES]) - len(PROMPT)
+
+
+def characters(rows: Iterable[Record]) -> int:
+    """The characters of what was said, called and answered, but for the client's reminders and the thinking.
+
+    Each start adds reminders of its own, and the thinking of finished turns is not sent.
+    """
+    return sum(node_of(_talk(row), Line(0, 0, b"")).characters for row in rows)
+
+
+def _talk(row: Record) -> Record:
+    content = row["message"]["content"]
+    parts: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    kept = [part for part in parts if part.get("type") not in THINKING and not _is_reminder(part)]
+    return row | {"message": row["message"] | {"content": kept}}
+
+
+def _is_reminder(part: Record) -> bool:
+    return part.get("type") == "text" and str(part.get("text")).lstrip().startswith(REMINDER)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
