@@ -74,7 +74,7 @@ def test_its_figures_are_those_of_info_and_sessions(cli: Cli, document: Document
     outlined, info = document("outline", SESSION)["data"], document("info", SESSION)["data"]
     (row,) = document("sessions", "--project", "/home/user/proj")["data"]["sessions"]
     assert (outlined["turn_count"], info["turns"], row["turns"], info["live_turns"]) == (2, 2, 2, 1)
-    assert info["context"] == row["context"] | {"compacts_at_once": False}
+    assert info["context"] == row["context"] | {"compacts_at_once": False, "added": 0}
     assert info["size"] == row["size"] == session.stat().st_size
     said = cli("info", SESSION).stdout.decode()
     assert "turns    1 live of 2, 0 tool calls in these" in said
