@@ -23,6 +23,7 @@ from resume_hooks.sessions.locate import resolve
 from resume_hooks.sessions.record_references import names_of
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts.calibration import quick_context
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import scan
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, write_session
@@ -71,6 +72,14 @@ def test_a_session_knows_whose_it_is(home: Path, config_home: ConfigHome) -> Non
     assert (listed.agent, listed.path, listed.original) == ("codex", rollout, rollout)
     own = session_file(write_session(config_home.project(), SESSION, conversation(2)))
     assert (own.agent, own.original) == (NAME, own.path)
+
+
+def test_a_full_session_counts_against_the_window_that_it_names(home: Path, config_home: ConfigHome) -> None:
+    """Also above 200,000 tokens, where a session of Claude Code would need a million."""
+    write(home, [meta(), said("user", "Fix the flaky test", 1), said("assistant", "Fixed", 2), counted(246_000, 3)])
+    context = quick_context(found(config_home).path)
+    assert (context.tokens, context.window) == (246_000, 258_400)
+    assert context.percent > 100
 
 
 def test_without_a_home_there_is_one_agent(config_home: ConfigHome) -> None:
