@@ -14,7 +14,7 @@ import orjson
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.codex.sessions.copies import ThreadCopies
 from resume_hooks.parts.codex.sessions.ends import RolloutEnds
-from resume_hooks.parts.codex.sessions.files import Rollout, Rollouts, folder_of
+from resume_hooks.parts.codex.sessions.files import Rollout, Rollouts, folder_of, is_archived
 from resume_hooks.parts.codex.transcripts.as_records import first_record
 from resume_hooks.parts.codex.transcripts.lines import first_lines
 from resume_hooks.parts.codex.transcripts.meta import parse_name, read_meta
@@ -159,8 +159,12 @@ class Codex:
         return f"it was written {max(0, round(age))} seconds ago" if age < FRESH else ""
 
     def commands(self, session_id: str, folder: str) -> ResumeCommands:
-        """Codex takes whole ids alone."""
+        """Codex takes whole ids alone, and none of an archived thread."""
         go = f"cd {shlex.quote(folder)} && " if folder else ""
+        thread = self.rollouts.threads.get(session_id)
+        if thread and is_archived(thread.path):
+            back = f"codex unarchive {session_id}"
+            return ResumeCommands(f"in a shell: {back}", f"{go}{back} && codex resume {session_id}")
         return ResumeCommands(f"/resume {session_id}", f"{go}codex resume {session_id}")
 
     def launch(self, session_id: str) -> Launch:
