@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, floor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.derive import agents
@@ -301,7 +301,7 @@ def _trimmed(session: SessionFile, where: Where) -> _Trimmed | None:
 
 def _lineage_tokens(glance: HeadTail, where: Where) -> int:
     """About as many tokens as the lineage of a child has."""
-    row = {"title": glance.title, "session_id": "-" * 36, "file": glance.path, "created": clock.now()}
+    row: dict[str, Any] = {"title": glance.title, "session_id": "-" * 36, "file": glance.path, "created": clock.now()}
     return round(len(lineage_block.render(Family(where).lineage(glance.path), **row)) / CHARACTERS_PER_TOKEN)
 
 

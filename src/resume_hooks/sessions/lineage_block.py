@@ -23,14 +23,20 @@ _TAG = re.compile(
     r"task-notification|agent-\w+|teammate-\w+|ide_\w+|function_\w+|invoke|antml:\w+)\b)",
     re.IGNORECASE,
 )
+_SEARCHER = "the session-searcher agent or "
 _ADVICE = (
-    "Context from parent sessions may be relevant: use the session-searcher agent or the session-search skill "
+    "Context from parent sessions may be relevant: use {}the session-search skill "
     "(outline, read, search --lineage); don't read these files whole."
 )
 
 
-def render(ancestors: Sequence[Ancestor], *, title: str, session_id: str, file: str, created: str) -> str:
-    """The block for a child whose ``ancestors`` are given oldest first; the child itself comes last."""
+def render(
+    ancestors: Sequence[Ancestor], *, title: str, session_id: str, file: str, created: str, searcher: bool = True
+) -> str:
+    """The block for a child whose ``ancestors`` are given oldest first; the child itself comes last.
+
+    ``searcher`` tells whether its client has the plugin's agents.
+    """
     lines = [OPENING, "This session continues from previous work (oldest first):"]
     for number, ancestor in enumerate(ancestors, 1):
         if len(ancestors) > FIRST + LAST and FIRST < number <= len(ancestors) - LAST:
@@ -42,7 +48,8 @@ def render(ancestors: Sequence[Ancestor], *, title: str, session_id: str, file: 
             lines.append(f"{_FILE}{_escape(ancestor.session_file)}")
     current = f"{_title(title)} · {session_id} · {minute(created)} · this session"
     lines += [f"{len(ancestors) + 1}. {current}", f"{_FILE}{_escape(file)}"]
-    return "\n".join([*lines, _ADVICE, CLOSING])
+    advice = _ADVICE.format(_SEARCHER if searcher else "")
+    return "\n".join([*lines, advice, CLOSING])
 
 
 def moved_note(old: str, new: str) -> str:

@@ -58,6 +58,7 @@ def weigh(path: str, chain: list[Node], pieces: Pieces, window: int = 0) -> tupl
     """What the client would send of the session at ``path``, and the scale of its pieces."""
     stated = tokens.stated_size(path)
     scale = calibrate(chain, pieces, stated.ratio if stated else tokens.CHARACTERS_PER_TOKEN)
+    window = window or tokens.window_of_parent(stated)
     context = tokens.session_context(path, chain, window)
     if context.measured:
         count = tokens.sent_context(chain, scale.ratio).tokens + scale.again

@@ -231,7 +231,8 @@ def window_for(tokens: int) -> int:
 def first_request(ends: HeadTail) -> FirstRequest | None:
     """The first request less what was said before it: attachments stay in, since a new session is given its own.
 
-    A file that begins within a session tells nothing of that.
+    So do instructions that stand before the first prompt as messages. A file that begins within a session tells nothing
+    of that.
     """
     said = 0
     opening = next((record for record in ends.first_records if isinstance(record.get("uuid"), str)), {})
@@ -247,7 +248,8 @@ def first_request(ends: HeadTail) -> FirstRequest | None:
             count = max(0, node.input_tokens - round(said / CHARACTERS_PER_TOKEN))
             shared = positive(records.usage(record).get("cache_read_input_tokens")) or USUAL_SHARED
             return FirstRequest(count, min(shared, count))
-        said += node.characters
+        if said or not record.get("isMeta"):
+            said += node.characters
     return None
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from resume_hooks.parts.codex.transcripts.as_records import ENCRYPTED
 from resume_hooks.parts.codex.transcripts.meta import parse_name, read_meta
 from resume_hooks.parts.codex.transcripts.segments import chain_lines
 from resume_hooks.paths import Where
+from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.locate import SessionFile, resolve
 from resume_hooks.transcripts.records import Record
 from tests.crashes import crashes
@@ -128,6 +131,20 @@ def test_every_form_of_output_and_input_is_trimmed(where: Where) -> None:
     assert not any(line["payload"].get("type") == "token_count" for line in rest)
     assert parse_name(trim.file) is not None
     assert Path(trim.file).stat().st_mode & 0o077 == 0
+
+
+def test_a_new_child_is_not_open_and_names_no_agent(where: Where) -> None:
+    """Until something is added to it; Codex has none of the plugin's agents."""
+    lines = [rollouts.meta(), rollouts.said("user", "Fix the test", 1), rollouts.said("assistant", "Fixed", 2)]
+    rollouts.write(codex_of(where), lines)
+    (agent,) = registry.others(where)
+    for made in (agents.fork(thread(where), where), agents.fresh(thread(where), where, kind="handoff")):
+        child = write(made, where)
+        assert agent.why_open(agent.session(child.file)) == ""
+        assert "session-searcher" not in Path(child.file).read_text()
+    later = time.time() + 10
+    os.utime(child.file, (later, later))
+    assert "seconds ago" in agent.why_open(agent.session(child.file))
 
 
 def test_a_cut_ends_with_the_turn(where: Where) -> None:

@@ -23,6 +23,8 @@ from resume_hooks.sessions.locate import resolve
 from resume_hooks.sessions.record_references import names_of
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts.api_usage import base_of
+from resume_hooks.transcripts.calibration import quick_context
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import scan
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, write_session
@@ -71,6 +73,14 @@ def test_a_session_knows_whose_it_is(home: Path, config_home: ConfigHome) -> Non
     assert (listed.agent, listed.path, listed.original) == ("codex", rollout, rollout)
     own = session_file(write_session(config_home.project(), SESSION, conversation(2)))
     assert (own.agent, own.original) == (NAME, own.path)
+
+
+def test_a_full_session_counts_against_the_window_that_it_names(home: Path, config_home: ConfigHome) -> None:
+    """Also above 200,000 tokens, where a session of Claude Code would need a million."""
+    write(home, [meta(), said("user", "Fix the flaky test", 1), said("assistant", "Fixed", 2), counted(246_000, 3)])
+    context = quick_context(found(config_home).path)
+    assert (context.tokens, context.window) == (246_000, 258_400)
+    assert context.percent > 100
 
 
 def test_without_a_home_there_is_one_agent(config_home: ConfigHome) -> None:
@@ -253,6 +263,27 @@ def test_what_is_open(config_home: ConfigHome, home: Path) -> None:
         assert agent.why_open(session) == "Codex has it open"
     assert agent.why_open(session) == ""
     assert agent.commands(THREAD, "/a b") == (f"/resume {THREAD}", f"cd '/a b' && codex resume {THREAD}")
+
+
+def test_an_archived_thread_is_marked_and_comes_back_first(config_home: ConfigHome, home: Path) -> None:
+    """Codex refuses to resume it before that."""
+    path = write(home, TALK)
+    (home / "archived_sessions").mkdir()
+    moved = path.rename(home / "archived_sessions" / path.name)
+    (agent,) = registry.others(config_home.where)
+    assert agent.ends(str(moved)).tag == "archived"
+    back = f"codex unarchive {THREAD}"
+    assert agent.commands(THREAD, "/a b") == (f"in a shell: {back}", f"cd '/a b' && {back} && codex resume {THREAD}")
+
+
+def test_a_thread_begins_with_its_own_first_request(config_home: ConfigHome, home: Path) -> None:
+    """The instructions that Codex sends as messages belong to what a new one begins with; the prompt doesn't."""
+    rules = said("user", f"<environment_context>{'r' * 8_000}</environment_context>", 1)
+    rows = [meta(), rules, said("user", "p" * 4_000, 2), said("assistant", "Fixed", 3), counted(20_020, 4)]
+    path = write(home, rows)
+    (agent,) = registry.others(config_home.where)
+    assert agent.ends(str(path)).tag == ""
+    assert base_of(agent.ends(str(path)), config_home.where).tokens == 19_000
 
 
 def test_packed_threads(config_home: ConfigHome, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -177,7 +177,14 @@ def draft(  # noqa: PLR0913 - what a child may be asked for
     )
     root_title = secrets.redact(plain_line(secrets.redact(about)))
     stem = child_title(root_title, kind)
-    block = lineage_block.render(ancestors, title=stem, session_id=setting.session_id, file=path, created=setting.at)
+    block = lineage_block.render(
+        ancestors,
+        title=stem,
+        session_id=setting.session_id,
+        file=path,
+        created=setting.at,
+        searcher=place is None,  # another agent has none of the plugin's
+    )
     given = bool(home) or place is not None or parent.agent != NAME  # the folder, by whose session it will be
     known = given or is_known(owner, where) or is_archived_copy(owner.path, where)
     parent_file = own_path(owner.path, where)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 from resume_hooks.errors import SessionNotFound
+from resume_hooks.parts.codex.sessions.files import is_archived
 from resume_hooks.parts.codex.transcripts.as_records import Converter, first_record
 from resume_hooks.parts.codex.transcripts.lines import (
     PACKED,
@@ -98,6 +99,11 @@ class RolloutEnds(HeadTail):
     def is_sidechain(self) -> bool:
         """Whether another thread started it for itself."""
         return bool(self.meta.spawned_by)
+
+    @property
+    def tag(self) -> str:
+        """The only mark that Codex gives a thread: that it is archived."""
+        return "archived" if is_archived(self.path) else ""
 
     @property
     def cwd(self) -> str:

@@ -56,6 +56,11 @@ class Rollouts:
         return self._files.get(rollout_id)
 
 
+def is_archived(path: str) -> bool:
+    """Whether a rollout lies where Codex moves those that the user archives."""
+    return os.path.basename(os.path.dirname(path)) == ARCHIVED
+
+
 def folder_of(path: str) -> str:
     """The working directory that a thread was started in; ``""`` where it can't be told."""
     try:

@@ -11,10 +11,11 @@ from functools import cached_property
 
 import orjson
 
-from resume_hooks.errors import SessionNotFound
+from resume_hooks import clock
+from resume_hooks.errors import NotATranscript, SessionNotFound
 from resume_hooks.parts.codex.sessions.copies import ThreadCopies
 from resume_hooks.parts.codex.sessions.ends import RolloutEnds
-from resume_hooks.parts.codex.sessions.files import Rollout, Rollouts, folder_of
+from resume_hooks.parts.codex.sessions.files import Rollout, Rollouts, folder_of, is_archived
 from resume_hooks.parts.codex.transcripts.as_records import first_record
 from resume_hooks.parts.codex.transcripts.lines import first_lines
 from resume_hooks.parts.codex.transcripts.meta import parse_name, read_meta
@@ -32,6 +33,7 @@ NAME = "codex"
 SETTINGS = "config.toml"
 LOCKS = "thread-writer-locks"  # a lock an open thread, from 0.150 on
 FRESH = 60  # seconds after a write during which a thread counts as open, since older clients lock nothing
+WRITING = 2  # seconds that we take to write a child at most; one that took longer counts as open for a while
 
 
 class Codex:
@@ -156,11 +158,27 @@ class Codex:
             age = time.time() - os.stat(session.original).st_mtime
         except OSError as error:
             return f"it can't be told whether Codex has it open ({error.strerror})"
-        return f"it was written {max(0, round(age))} seconds ago" if age < FRESH else ""
+        if age >= FRESH or self._is_untouched(session):
+            return ""
+        return f"it was written {max(0, round(age))} seconds ago"
+
+    def _is_untouched(self, session: SessionFile) -> bool:
+        """Whether a child of ours is as we wrote it: nothing was added since the instant that it names."""
+        try:
+            first = first_lines(session.original)[0].record
+            written = os.stat(session.original).st_mtime
+        except (OSError, NotATranscript):
+            return False
+        made = clock.milliseconds(string(first, "timestamp")) if "continue_metadata" in first else None
+        return made is not None and written - made / 1_000 < WRITING
 
     def commands(self, session_id: str, folder: str) -> ResumeCommands:
-        """Codex takes whole ids alone."""
+        """Codex takes whole ids alone, and none of an archived thread."""
         go = f"cd {shlex.quote(folder)} && " if folder else ""
+        thread = self.rollouts.threads.get(session_id)
+        if thread and is_archived(thread.path):
+            back = f"codex unarchive {session_id}"
+            return ResumeCommands(f"in a shell: {back}", f"{go}{back} && codex resume {session_id}")
         return ResumeCommands(f"/resume {session_id}", f"{go}codex resume {session_id}")
 
     def launch(self, session_id: str) -> Launch:
