@@ -47,21 +47,50 @@ export async function choice($, { ask, choices }) {
 
 const COPYING = 170000 // milliseconds; the engine ends within 150 seconds
 
-let hurried = false // a command of ours was given: a start's question would lie over its answer
+const STILL = 1200, TICK = 200 // milliseconds without a change in the box before a question that nobody called for
+const EARLY = 1500 // milliseconds within which its answer is a key that was meant for the box
+
+async function settled($, most) { // what stands in the box once nobody types; nothing where that takes too long
+  let { text } = await $.prompt.read(), still = 0
+  for (let waited = 0; waited < most; waited += TICK) {
+    await $.clock.sleep(TICK)
+    const now = (await $.prompt.read()).text
+    still = now === text ? still + TICK : 0
+    text = now
+    if (still >= STILL) return text
+  }
+}
+
+export async function isIdle($) { // from now on nothing is typed, and nothing stands in the box
+  return await settled($, STILL) === ''
+}
+
+export async function unbidden($, reply, most = Infinity) { // a choice that nobody called for: the last one means no
+  const no = reply.choices.at(-1)[1]
+  for (;;) {
+    if (await settled($, most) === undefined) return no
+    const opened = Date.now()
+    const args = await choice($, reply)
+    if (args === no || Date.now() - opened > EARLY) return args
+  }
+}
+
+let due = false // a start had something to ask: it waits for a command of ours
+export function expect() { due = true }
 
 export async function welcome($) { // in a repository's folder without sessions, once: those of the folder that it was
+  if (!due) return
+  due = false
   const reply = await ask($, { command: 'moved' })
   if (!reply.ask) return
-  if (hurried || (await $.prompt.read()).text) return await ask($, { command: 'moved', args: 'overtaken' })
-  const args = await choice($, reply)
+  const args = await unbidden($, reply)
   if (args === reply.choices.at(-1)[1]) return
   $.ui.status(reply.wait)
   try { say($, await ask($, { command: 'moved', args }, 'engine', COPYING)) } finally { $.ui.status(undefined) }
 }
 
-export async function settle($, command, args, given) {
-  hurried = true
+export async function settle($, command, args, given, isCalled = true) {
   let reply = given ?? await ask($, { command, args })
-  for (; reply.ask; reply = await ask($, { command, args })) args = await choice($, reply)
+  for (; reply.ask; reply = await ask($, { command, args })) args = await (isCalled ? choice($, reply) : unbidden($, reply))
   return { ...reply, args } // the words that it answers
 }

@@ -37,12 +37,12 @@ export async function compact($, e, next) {
   return { messages: [...opening, ...rebuilt], tokensBefore: plan.before, tokensAfter: plan.after }
 }
 
-let proposed = false // once in a client, from where the engine said that it has a question
+let proposed = false // once in a client, from where the engine said that it has a question, after a command of ours
 export async function propose($, now) {
   const percent = Math.round(100 * now.tokens / now.window) // as the band says it; without a band there is no window
   if (proposed || !(percent >= now.asks)) return
   proposed = true
-  await quietly($, async () => say($, await settle($, 'compaction', `${percent}`)))
+  await quietly($, async () => say($, await settle($, 'compaction', `${percent}`, undefined, false)))
 }
 
 export async function trim($, reply) {

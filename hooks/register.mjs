@@ -3,7 +3,7 @@
 //
 // The client reads this file before it runs it: event names stand as literals, and `$` goes only to functions at the top.
 
-import { ask, fork, open, quietly, say, settle } from './asking.mjs'
+import { ask, fork, isIdle, open, quietly, say, settle, welcome } from './asking.mjs'
 import { drawBand, forget, measure } from './band.mjs'
 import { closeCard, drawCard, showCard } from './card.mjs'
 import { COMMANDS, PREFIXED } from './commands.mjs'
@@ -12,6 +12,12 @@ import { drawPane, move, show } from './pane.mjs'
 import { equip, look, part, serve } from './tool.mjs'
 
 const WAITING = 170000 // milliseconds for what the engine says is to be waited for; it ends within 150 seconds
+
+const raise = async $ => { // what we have to ask: only after a command of ours, and while nobody types
+  if (!await isIdle($)) return
+  await welcome($)
+  if (await isIdle($)) await propose($, await measure($))
+}
 
 const answer = async ($, command, args) => {
   let reply = await settle($, command, args)
@@ -33,7 +39,10 @@ const answer = async ($, command, args) => {
     } finally { $.ui.status(undefined) }
     reply = await settle($, command, words, reply)
   }
-  if (reply.text) return { text: reply.text, isTextDisplayOnly: true }
+  if (reply.text) {
+    $.clock.after(0, () => quietly($, () => raise($))) // not from inside: its text is to stand there first
+    return { text: reply.text, isTextDisplayOnly: true }
+  }
   if (reply.pane) await show($, reply.pane)
   if (reply.card) await showCard($, reply.card)
   if (reply.compact) $.clock.after(0, () => trim($, reply))
@@ -46,7 +55,7 @@ const offer = async ($, told) => {
   const id = await $.session.id()
   if (refused.has(id)) return
   refused.add(id)
-  const reply = await settle($, 'fsck', told)
+  const reply = await settle($, 'fsck', told, undefined, false)
   if (reply.open) await open($, reply)
   else if (reply.text) $.ui.log(reply.text)
   else refused.delete(id)
@@ -81,7 +90,7 @@ export function register(on) {
   on('ui.render', { component: 'AbovePrompt' }, drawBand).catch(leave)
   on('ui.focus', { component: 'Pane' }, ($, e, next) => move($, e, next)).catch(leave)
   on('session.measure', ($, e, next) => {
-    $.clock.after(0, async () => propose($, await measure($)))
+    $.clock.after(0, () => measure($))
     return next(e)
   }).catch(leave)
   on('session.compact', ($, e, next) => compact($, e, next)).catch(leave)

@@ -1,7 +1,8 @@
 // Owns the tool by which the model asks for a handoff: the person is asked, and the switch comes at the turn's end.
 
-import { ask, choice, open, quietly, welcome } from './asking.mjs'
+import { ask, expect, open, quietly, unbidden } from './asking.mjs'
 
+const PATIENCE = 6000 // milliseconds that the call waits for who types; the client ends it after 10 seconds
 let agreed // what the person agreed to, until the turn of it ends
 let begun // what a start is told, asked for by the first of the two events that come with it
 
@@ -12,7 +13,7 @@ export function look($) {
 export async function equip($) {
   let reply = await look($) ?? {}
   if (reply.look) {
-    $.clock.after(0, () => quietly($, () => welcome($))) // not from inside: the start would wait
+    expect()
     reply = reply.offer ? await ask($, { command: 'offer' }) : {}
   }
   for (const tool of reply.tools ?? []) await $.tool.register(tool)
@@ -21,7 +22,7 @@ export async function equip($) {
 export async function serve($, e) {
   const asked = { command: 'tool', args: e.next_step, agent_id: e.agentId }
   let reply = await ask($, asked)
-  if (reply.ask) reply = await ask($, { ...asked, said: await choice($, reply) })
+  if (reply.ask) reply = await ask($, { ...asked, said: await unbidden($, reply, PATIENCE) })
   if ('step' in reply) agreed = { step: reply.step, id: await $.session.id() }
   return { result: reply.text }
 }

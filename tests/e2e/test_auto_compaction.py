@@ -125,15 +125,21 @@ def test_a_failing_engine_leaves_it_to_the_client(
 def test_it_asks_once_what_shall_happen(
     tui: Tui, plugin: Path, parent: Path, tmp_path: Path, env: dict[str, str], used: Usage
 ) -> None:
-    """At the end of the turn in which the context passes the notice; the answer is kept, and nothing of it is sent.
+    """After a command of ours, not while a turn ends, and no key answers it that was under way; nothing of it is sent.
 
     The engine, asked at the start already, answers after that turn.
     """
     begin(tui, plugin, engine(tmp_path, LATE) | env)
     tui.api.usage = used
     tui.submit("hello")
+    tui.wait_for("Mock reply 1")
+    tui.wait_idle(2)
+    assert "When a session is full" not in tui.text()
+    tui.submit("/resume-hooks:help")
     tui.wait_for("When a session is full")
-    tui.wait_idle()
+    tui.key("1")  # under way when it opened: no answer
+    tui.wait_idle(4)
+    tui.wait_for("When a session is full")
     tui.key("2")
     tui.wait_for("compaction is 12k")
     tui.wait_idle()

@@ -86,7 +86,7 @@ def test_one_key_opens_a_repaired_copy(modern: Tui, plugin: Path, code: str) -> 
     modern.api.script = lambda _: Refusal(400, REFUSED[code])
     modern.submit("hello again DELTA")
     modern.wait_for(QUESTION)
-    modern.wait_idle()
+    modern.wait_idle(2)
     before = parent.read_bytes()
     assert children(modern.home, parent) == []
     modern.api.clear()
@@ -115,7 +115,7 @@ def test_a_real_session_is_repaired(tui: Tui, plugin: Path) -> None:
     source = re.sub(rb'"signature":"[^"]+"', b'"signature":""', (corpus() / SOURCE).read_bytes())
     parent = refuse(tui, plugin, source, UNCHANGED)
     tui.wait_for(QUESTION)
-    tui.wait_idle()
+    tui.wait_idle(2)
     first, asked = tui.api.main_requests()[0], len(tui.api.requests)
     assert "signature" in broken_rule(first)
     tui.key("1")
@@ -137,7 +137,7 @@ def test_not_now_leaves_all_and_is_the_last_word(tui: Tui, plugin: Path) -> None
     """A line says what helps later, and never reaches the model; the same error again asks nothing."""
     parent = refuse(tui, plugin, UNSIGNED, UNCHANGED)
     tui.wait_for(QUESTION)
-    tui.wait_idle()
+    tui.wait_idle(2)
     tui.key("2")
     tui.wait_for("This session stays as it is")
     tui.submit("hello again DELTA")

@@ -69,13 +69,12 @@ HANDOFF_TOOL = {
 in the question is, letter for letter, what stands in the box of the fresh session, and is never sent by itself."""
 
 CARD = {
-    "hotkey": "t",
-    "keys": ("table", "Esc closes"),
-    "back": ("back", "Up, Down scroll · Esc closes"),
+    "keys": ("Enter: table", "Esc closes"),
+    "back": ("Enter: back", "Up, Down scroll · Esc closes"),
     "tall": 16,
     "wide": 80,
 }
-"""The key that shows more than a card says, and the one way back; the lines and columns that the card asks for."""
+"""What Enter does: more than a card says, and the way back; the lines and columns that the card asks for."""
 
 REFUSED = "resume-hooks: only Claude Code itself is answered here."
 

@@ -113,7 +113,7 @@ def move_project(home: ClientHome, name: str) -> Path:
 
 
 def test_a_folder_that_moved(client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path) -> None:
-    """Asked once at a start there, with no session of it naming a commit; a yes copies, and the client resumes them.
+    """Asked once, after a command of ours, without a session naming a commit; a yes copies, and the client resumes them.
 
     Where no module runs, a line of the start says it, with the command; nobody is asked again in that folder.
     """
@@ -125,9 +125,12 @@ def test_a_folder_that_moved(client: ClientVersion, home: ClientHome, api: MockA
     old = move_project(home, "elsewhere")
     with Tui(client, home, api) as tui:
         tui.start(plugin_dir=plugin, extra_env=ENGINE)
+        tui.wait_idle(2)
+        assert "Copy them here" not in tui.text()
+        tui.submit("/resume-hooks:help")
         tui.wait_for(r"which[\s│]+has[\s│]+2[\s│]+sessions")
         tui.wait_for("1. Copy them here")
-        tui.wait_idle()
+        tui.wait_idle(2)
         tui.type("1")
         tui.wait_for("2 sessions copied here")
         tui.wait_idle()
