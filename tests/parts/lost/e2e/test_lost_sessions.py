@@ -113,7 +113,7 @@ def move_project(home: ClientHome, name: str) -> Path:
 
 
 def test_a_folder_that_moved(client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path) -> None:
-    """Asked once, after a command of ours, without a session naming a commit; a yes copies, and the client resumes them.
+    """Asked once, after a command of ours; no session names a commit. A yes copies, and the client resumes them.
 
     Where no module runs, a line of the start says it, with the command; nobody is asked again in that folder.
     """
