@@ -2,10 +2,13 @@
 
 const LIMIT = 15000 // the engine ends by itself within five seconds
 
+let isHeard = false // whether the client calls us for its own events: under an organization's policy it does not
+export function hear() { isHeard = true }
+
 export async function ask($, asked, script = 'engine', timeoutMs = LIMIT) {
   const event = {
     ...asked, session_id: await $.session.id(), transcript_path: (await $.session.info()).transcriptPath,
-    screen: (await $.session.surfaces()).includes('terminal'), window: (await $.session.usage()).context.window,
+    screen: (await $.session.surfaces()).includes('terminal'), window: (await $.session.usage()).context.window, heard: isHeard,
   }
   const run = await $.process.run(['/bin/sh', `${$.plugin.root}/hooks/${script}`, '--module', event.transcript_path ?? ''], {
     env: await $.process.hookEnv(), stdin: JSON.stringify(event), timeoutMs,

@@ -3,7 +3,7 @@
 //
 // The client reads this file before it runs it: event names stand as literals, and `$` goes only to functions at the top.
 
-import { ask, fork, isIdle, open, quietly, say, settle, welcome } from './asking.mjs'
+import { ask, fork, hear, isIdle, open, quietly, say, settle, welcome } from './asking.mjs'
 import { drawBand, forget, measure } from './band.mjs'
 import { closeCard, drawCard, showCard } from './card.mjs'
 import { COMMANDS, PREFIXED } from './commands.mjs'
@@ -96,6 +96,7 @@ export function register(on) {
   on('session.compact', ($, e, next) => compact($, e, next)).catch(leave)
   on('classic.SessionStart', async ($, e, next) => { // the client's own figures are still those of the session before
     const tokens = e.context_tokens
+    hear()
     forget($)
     closeCard($)
     if (tokens) $.clock.after(0, () => measure($, tokens))
@@ -114,6 +115,7 @@ export function register(on) {
     return next(e)
   }).catch(leave)
   on('classic.Stop', async ($, e, next) => { // the band first: the classic hook is then silent
+    hear()
     if ((await $.session.surfaces()).includes('terminal')) await measure($)
     return next(e)
   }).catch(leave)

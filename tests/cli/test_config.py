@@ -116,3 +116,11 @@ def test_a_damaged_file_is_left_alone(config_home: ConfigHome, document: Documen
     path.write_text('{"clipboard": "tmux"')
     assert document("config", "clipboard", "none", code=1)["error"]["code"] == "write-failed"
     assert path.read_text() == '{"clipboard": "tmux"'
+
+
+def test_compaction_under_a_policy_says_that_it_has_no_effect(config_home: ConfigHome, cli: Cli) -> None:
+    """The setting is stored; the client of that machine does not ask for it."""
+    assert b"no effect" not in cli("config", "compaction", "24k").stderr
+    (config_home.config / "remote-settings.json").write_text('{"permissions": {}}')
+    assert b"compaction has no effect here" in cli("config", "compaction", "trim").stderr
+    assert b"no effect" not in cli("config", "compaction", "client").stderr

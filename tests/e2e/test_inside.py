@@ -240,7 +240,7 @@ def test_a_rollover_whose_summary_fails_says_so(tui: Tui, plugin: Path, parent: 
 
 def test_a_mark_and_the_way_back(tui: Tui, plugin: Path, parent: Path) -> None:
     """Of what came after the mark only the report is in the child, which is there at once."""
-    begin(tui, plugin)
+    begin(tui, plugin, {"RESUME_HOOKS_VAULT": "20G"})  # nothing is asked about archived copies
     tui.submit("/mark try it")
     tui.wait_for("goal: try it")
     tui.submit("explore DELTA")

@@ -283,3 +283,21 @@ def test_nobody_else_is_answered(run_hook: Run, parent: Path) -> None:
     assert run_hook("start_module", {"command": "delete"}).returncode == 1
     assert run_hook("start_module", b"no event").returncode == 1
     assert children(parent) == []
+
+
+def test_nothing_is_promised_under_a_policy(parent: Path, config_home: ConfigHome) -> None:
+    """The client then compacts by itself: no trim in place, no question about compaction, no line of the user's own."""
+    assert ask("trim", "here")["compact"]
+    assert [word.split()[0] for _, word in ask("trim")["choices"] if word.startswith("here")] == ["here"]
+    config_home.config.joinpath("remote-settings.json").write_text('{"permissions": {}}')
+    refused = ask("trim", "here")
+    assert "Nothing was trimmed here: under your organization's policy" in refused["text"]
+    assert "remote-settings.json" in refused["text"]
+    assert not [word for _, word in ask("trim")["choices"] if word.startswith("here")]
+    assert not {"asks", "line"} & set(ask("band", tokens=190_000))
+
+
+def test_a_client_that_never_called_the_module_is_believed_nothing(parent: Path) -> None:
+    """Where the policy's file can't be seen, that the client skips the module's hooks tells the same."""
+    assert "has not called this plugin's module yet" in ask("trim", "here", heard=False)["text"]
+    assert ask("trim", "here", heard=True)["compact"]

@@ -263,3 +263,11 @@ def test_noted_bugs_are_told(cwd: Path) -> None:
     assert finding.detail.startswith("2 bugs noted in ")
     assert "doctor --bundle" in finding.remedy
     assert "secret" not in finding.detail
+
+
+def test_a_policy_and_what_it_costs(cwd: Path, config: Path) -> None:
+    """Its file, and what does not work under it."""
+    assert found(cwd, "policy").level == "ok"
+    write_json(config / "remote-settings.json", {"permissions": {}})
+    assert found(cwd, "policy").level == "note"
+    assert "no /trim here" in found(cwd, "policy").detail

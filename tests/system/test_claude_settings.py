@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.system import claude_settings
-from resume_hooks.system.claude_settings import kept_days, settings_files
+from resume_hooks.system.claude_settings import kept_days, policy_file, settings_files
 from tests.builders import ConfigHome
 
 
@@ -53,3 +53,32 @@ def test_a_damaged_file_says_nothing(config_home: ConfigHome, tmp_path: Path) ->
     """What is no JSON object counts as empty."""
     (config_home.config / "settings.json").write_text("[1", encoding="utf-8")
     assert kept_days(str(tmp_path), config_home.where) == claude_settings.DEFAULT_KEPT_DAYS
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "is_policy"),
+    [
+        ("managed-settings.json", '{"cleanupPeriodDays": 60}', True),
+        ("managed-settings.d/10-work.json", '{"env": {}}', True),
+        ("managed-settings.d/10-work.txt", '{"env": {}}', False),
+        ("managed-settings.json", "{}", False),
+        ("managed-settings.json", "no json", False),
+    ],
+)
+def test_a_policy_of_the_machine(
+    config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str, is_policy: bool
+) -> None:
+    """Any managed setting is one; a file without any, or of another kind, is none."""
+    monkeypatch.setattr(claude_settings, "_managed_folder", lambda: str(tmp_path))
+    assert policy_file(config_home.where) == ""
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    assert policy_file(config_home.where) == (str(path) if is_policy else "")
+
+
+def test_a_policy_that_the_client_fetched(config_home: ConfigHome) -> None:
+    """Of a Team or Enterprise account."""
+    path = config_home.config / "remote-settings.json"
+    path.write_text('{"permissions": {}}')
+    assert policy_file(config_home.where) == str(path)

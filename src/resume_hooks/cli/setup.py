@@ -21,6 +21,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions import held_links
 from resume_hooks.storage import stored_settings
 from resume_hooks.system import claude_cli, programs
+from resume_hooks.system.claude_settings import policy_file
 from resume_hooks.system.plugin_files import MARKETPLACE, NAME, assemble, is_packaged, plugin_folder
 from resume_hooks.system.text import counted
 
@@ -50,7 +51,16 @@ def config(options: ConfigOptions) -> None:
     rows = [With(row, {"key": name, "about": about}) for name, (row, about) in known.items()]
     data = {"file": settings.settings_file(), "settings": rows}
     notes = settings.ignored() if options.key is None else []
-    options.emit(data, lambda: table(shown), [*notes, *(_of_vault(options.where) if "vault" in known else [])])
+    notes += _of_vault(options.where) if "vault" in known else []
+    notes += _of_policy(options.where) if "compaction" in known else []
+    options.emit(data, lambda: table(shown), notes)
+
+
+def _of_policy(where: Where) -> list[str]:
+    path = policy_file(where)
+    if not path or settings.load(where)["compaction"].value == "client":
+        return []
+    return [f"compaction has no effect here: under the policy in {path} Claude Code makes every compaction itself"]
 
 
 def _of_vault(where: Where) -> list[str]:

@@ -26,6 +26,7 @@ from resume_hooks.reading.digest.opening import characters
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.stored_settings import store
+from resume_hooks.system.claude_settings import policy_file
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records
@@ -70,11 +71,29 @@ TITLE = "(trimmed in place by resume-hooks; no model is asked)"
 AT_LINE = "({chosen} of resume-hooks; no model is asked)"  # both stand behind the client's own ``/compact``
 
 
-def begin(text: str) -> dict[str, Any]:
-    """What the module is to do for ``here``: run the client's compaction, which asks back. UsageError for options."""
+def begin(text: str, event: dict[str, Any]) -> dict[str, Any]:
+    """What the module is to do for ``here``: run the client's compaction, which asks back.
+
+    UsageError for options; NothingToTrim where the client would not ask back, and send a request of its own.
+    """
+    if why := why_not_asked(event):
+        raise NothingToTrim(f"Nothing was trimmed here: {why}", f"A trimmed copy: {typed('trim')}, or type /trim.")
     options = text.removeprefix(HERE).strip()
     parse(options)
     return {"compact": TITLE, "options": options}
+
+
+def why_not_asked(event: dict[str, Any]) -> str:
+    """Why the client does not ask the module when it compacts, in half a sentence; ``""`` where it does.
+
+    The policy's file tells it, and, where that is not to be seen, that the client never called the module for the
+    start of a session or the end of a turn.
+    """
+    if path := policy_file(Where()):
+        return f"under your organization's policy ({path}) Claude Code makes every compaction itself"
+    if event.get("heard") is False:
+        return "Claude Code has not called this plugin's module yet: after the next answer, or never under a policy"
+    return ""
 
 
 def answer(event: dict[str, Any]) -> dict[str, Any]:

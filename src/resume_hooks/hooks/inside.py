@@ -121,7 +121,7 @@ def _done(verb: str, trigger: Trigger, event: dict[str, Any], *, on_screen: bool
 
         return {"pane": pane.opened(trigger.text)}
     if on_screen and verb == "trim" and trigger.text.partition(" ")[0] == HERE:
-        return compaction.begin(trigger.text)
+        return compaction.begin(trigger.text, event)
     if not row.lane:
         return _text(prompt.answer(trigger._replace(sign=BARE) if on_screen and verb == "help" else trigger, event))
     given = prompt.lane_answer(trigger, reply.field(event, "session_id"), event)
@@ -133,12 +133,13 @@ def _told(given: TriggerAnswer, trigger: Trigger, event: dict[str, Any], *, on_s
     if given.wait:
         return {"wait": given.wait, **({"fork": given.fork} if given.fork else {})}
     if on_screen and given.question:
+        in_place = given.in_place and not compaction.why_not_asked(event)
         return {
             "ask": plain(given.question),
             "choices": [
                 [label, f"{word} {trigger.text}".strip() if word == HERE else word]
                 for label, word in CHOICES[trigger.verb]
-                if word != HERE or given.in_place
+                if word != HERE or in_place
             ],
         }
     if on_screen and given.more and trigger.sign == BARE:
@@ -184,7 +185,7 @@ def _band(event: dict[str, Any]) -> dict[str, Any]:
     if not (is_session_id(session_id) and isinstance(used, int)):
         return {}
     shown = context_notice.band(session_id, reply.transcript(event, session_id, Where()), used)
-    return shown | compaction.asks_from() | compaction.line()
+    return shown if compaction.why_not_asked(event) else shown | compaction.asks_from() | compaction.line()
 
 
 def _offer(_: dict[str, Any]) -> dict[str, Any]:

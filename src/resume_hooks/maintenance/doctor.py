@@ -26,6 +26,7 @@ from resume_hooks.sessions.archived.manifest import all_archived as kept_session
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system import bug_log, claude_cli, clipboard, programs
+from resume_hooks.system.claude_settings import policy_file
 from resume_hooks.system.plugin_files import MARKETPLACE, NAME, plugin_folder
 from resume_hooks.system.text import counted
 from resume_hooks.transcripts.lines import GIANT, GIANT_LINE, longest_line
@@ -63,6 +64,7 @@ def diagnose(cwd: str) -> list[Finding]:
     questions: dict[str, Callable[[str], Finding]] = {
         "client": _client,
         "hooks": _hooks_on,
+        "policy": _policy,
         "plugin": _plugin,
         "engine": _engine,
         "other agents": _agents,
@@ -119,6 +121,16 @@ def _hooks_on(cwd: str) -> Finding:
             remedy = "Take it out of that file; until then the slash commands still work, through their bodies."
             return problem(f"{key} is true in {path}", remedy, "off")
     return ok("not switched off in any settings file")
+
+
+def _policy(_: str) -> Finding:
+    path = policy_file(Where())
+    if not path:
+        return ok("none: no organization's settings bind this machine")
+    cost = "no /trim here, no effect of the setting compaction; no line of ours above the prompt at a start"
+    return note(
+        f"{path} is in force, and costs: {cost}", "Trimmed copies, handoffs and everything else work.", "managed"
+    )
 
 
 def _plugin(cwd: str) -> Finding:

@@ -17,13 +17,35 @@ MAX_KEPT_DAYS = 1_000_000  # days that a calendar can still add; more is for eve
 
 def settings_files(cwd: str, where: Where) -> list[str]:
     """The client's settings files from the weakest level to the strongest: user, project, local, managed."""
-    managed = "/Library/Application Support/ClaudeCode" if sys.platform == "darwin" else "/etc/claude-code"
     return [
         os.path.join(where.config, "settings.json"),
         os.path.join(cwd, ".claude", "settings.json"),
         os.path.join(cwd, ".claude", "settings.local.json"),
-        os.path.join(managed, "managed-settings.json"),
+        os.path.join(_managed_folder(), "managed-settings.json"),
     ]
+
+
+def policy_file(where: Where) -> str:
+    """The file of an organization's policy that is in force on this machine; ``""`` for none.
+
+    Any managed setting makes one (2.1.332): the file of the machine, one of the folder beside it, or what the client
+    fetched for a Team or Enterprise account. Under a policy the client skips what modules of plugins answer when it
+    compacts, and for its classic hooks.
+    """
+    folder = _managed_folder()
+    try:
+        more = sorted(os.listdir(os.path.join(folder, "managed-settings.d")))
+    except OSError:
+        more = []
+    parts = [os.path.join(folder, "managed-settings.d", name) for name in more if name.endswith(".json")]
+    files = [os.path.join(folder, "managed-settings.json"), *parts, os.path.join(where.config, "remote-settings.json")]
+    return next((path for path in files if read_object(path)), "")
+
+
+def _managed_folder() -> str:
+    """Where an administrator puts settings that bind everybody on the machine."""
+    folders = {"darwin": "/Library/Application Support/ClaudeCode", "win32": "C:\\Program Files\\ClaudeCode"}
+    return folders.get(sys.platform, "/etc/claude-code")
 
 
 def compaction_window(cwd: str, model: str, where: Where) -> int:

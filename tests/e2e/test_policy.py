@@ -1,0 +1,62 @@
+"""Under an organization's policy the client compacts by itself: nothing of ours promises what then does not happen."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.harness.client import ClientHome, Tui
+from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.harness.versions import ClientVersion
+from tests.e2e.test_inside import begin
+
+SECURED = "cc-plugin-sec-default@builtin"
+POLICIES: dict[str, dict[str, Any]] = {
+    "retention": {"cleanupPeriodDays": 60},
+    "modules": {"pluginConfigs": {SECURED: {"options": {"allowManagedModsOnly": True}}}},
+    "marketplaces": {"strictKnownMarketplaces": [{"source": "github", "repo": "example/plugins"}]},
+}
+
+
+def under(client: ClientVersion, policy: dict[str, Any], scratch: Path) -> ClientVersion:
+    """The client on a machine with that policy: its ``/etc`` is a layer over ours that goes with its process."""
+    upper, work, file = scratch / "upper", scratch / "work", scratch / "policy.json"
+    upper.mkdir()
+    work.mkdir()
+    file.write_text(json.dumps(policy))
+    layer = f"lowerdir=/etc,upperdir={upper},workdir={work}"
+    script = (
+        f"mount -t overlay overlay -o {shlex.quote(layer)} /etc && mkdir -p /etc/claude-code && "
+        f"cp {shlex.quote(str(file))} /etc/claude-code/managed-settings.json"
+    )
+    if subprocess.run(["unshare", "-m", "sh", "-c", script], check=False, capture_output=True).returncode:
+        pytest.skip("needs a layer over /etc in a namespace of its own (unshare, overlay): as root on Linux")
+    return replace(client, command=("unshare", "-m", "sh", "-c", f'{script} && exec "$@"', "sh", *client.command))
+
+
+@pytest.mark.parametrize(
+    "name", ["retention", *(pytest.param(name, marks=pytest.mark.wide) for name in ("modules", "marketplaces"))]
+)
+def test_a_trim_in_place_is_refused(
+    client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path, tmp_path_factory: Any, name: str
+) -> None:
+    """With the reason and another way; no request leaves, and the session's file stays as it is."""
+    scratch = Path(tmp_path_factory.mktemp("policy"))
+    with Tui(under(client, POLICIES[name], scratch), home, api) as tui:
+        begin(tui, plugin)
+        before = parent.read_bytes()
+        tui.submit("/trim here")
+        if name == "modules":
+            tui.wait_for("Unknown command")
+        else:
+            tui.wait_for(r"Nothing was trimmed here: under your organization's policy")
+            tui.wait_for("A trimmed copy")
+        tui.wait_idle()
+        assert not api.main_requests()
+        assert b"compact_boundary" not in parent.read_bytes()[len(before) :]
