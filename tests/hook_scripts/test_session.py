@@ -152,8 +152,23 @@ def test_a_ready_engine_starts_no_python(plugin: PluginCopy) -> None:
     installed = stand_in_installer(plugin)
     let_go(plugin)
     done = plugin.hook("SessionStart", STARTUP, RESUME_HOOKS_PYTHON="")
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert (done.returncode, done.stderr) == (0, b"")
     assert not wait_for(installed, 1)
+
+
+@pytest.mark.parametrize("is_ready", [True, False])
+def test_the_first_start_after_the_installation_says_one_line(plugin: PluginCopy, is_ready: bool) -> None:
+    """That it is ready, or will be, and the one thing to type; no later start does, and none without a person."""
+    if is_ready:
+        make_ready(plugin)
+    stand_in_installer(plugin)
+    let_go(plugin)
+    headless = plugin.hook("SessionStart", STARTUP, RESUME_HOOKS_PYTHON="", CLAUDE_CODE_ENTRYPOINT="sdk-cli")
+    first, second = (plugin.hook("SessionStart", STARTUP, RESUME_HOOKS_PYTHON="") for _ in range(2))
+    said = json.loads(first.stdout)["systemMessage"]
+    assert said.startswith("resume-hooks is ready. Type >resume" if is_ready else "resume-hooks is being installed")
+    assert "\n" not in said
+    assert (headless.stdout, second.stdout) == (b"", b"")
 
 
 @pytest.mark.parametrize("change", ["no venv", "other lock", "dangling python"])
@@ -168,7 +183,7 @@ def test_whatever_differs_starts_the_install_and_does_not_wait(plugin: PluginCop
         (plugin.data / "venv" / "bin" / "python").unlink()
     installed = stand_in_installer(plugin)
     done = plugin.hook("SessionStart", STARTUP, RESUME_HOOKS_PYTHON="")
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert (done.returncode, done.stderr) == (0, b"")
     assert not installed.exists()
     let_go(plugin)
     assert wait_for(installed)
