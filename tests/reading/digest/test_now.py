@@ -91,6 +91,8 @@ def test_an_unanswered_request_says_how_far_the_work_went(config_home: ConfigHom
         ("Done. All of it works.", True),
         ("Done. Now let me run the tests.", False),
         ("I'll start with the parser:", False),
+        ("The fix is complete. You will see:\n```\nok\n```", True),
+        ("Done. I'll run it again if you like.", True),
         ("Done. Want me to push it?", False),
     ],
 )
@@ -98,6 +100,12 @@ def test_last_words_that_announce_a_step_answer_nothing(config_home: ConfigHome,
     """They count as an answer where they neither ask nor announce."""
     shown = now(Talk().prompt("fix it").says(words).digest(config_home))
     assert ("the last request was answered" in shown) is is_answered
+
+
+def test_the_branch_that_git_named_last(config_home: ConfigHome) -> None:
+    """By whichever command was asked; the record's own field may be of another folder."""
+    talk = Talk().prompt("go", gitBranch="Testing").runs("git branch --show-current", "fix/it")
+    assert "branch fix/it, as last seen in the session" in now(talk.digest(config_home))
 
 
 def test_a_report_after_the_last_words_is_unanswered(config_home: ConfigHome) -> None:

@@ -308,10 +308,14 @@ def test_a_constraint_that_was_taken_back_is_gone(config_home: ConfigHome) -> No
 
 def test_the_rules_of_a_skill_are_quoted(config_home: ConfigHome) -> None:
     """Those of the skill that was loaded last, beside a line that says to read it."""
-    text = "Base directory for this skill: /skills/release\n# Release\nNEVER push to main.\nRun it.\n" + "More. " * 80
+    text = "Base directory for this skill: /skills/release\n# Release\nNEVER push to main.\nRun it.\n"
+    text += (
+        "## Style rules\n- no period at the end of an entry\n- short\n## Steps\n- edit the file that is there\n"
+        + "More. " * 80
+    )
     talk = Talk().prompt("go").prompt(text, isMeta=True)
     digest = talk.digest(config_home)
-    assert texts(digest, "skills") == ["release", "NEVER push to main."]
+    assert texts(digest, "skills") == ["release", "no period at the end of an entry", "NEVER push to main."]
     assert texts(digest, "constraints") == []
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from typing import NamedTuple
 
 from resume_hooks.reading.digest import talk
 from resume_hooks.reading.digest.entries import Digest, Kind, TalkMessage
@@ -31,13 +32,20 @@ _NEVER = frozenset({"TodoWrite", "TaskCreate", "TaskUpdate", "AskUserQuestion", 
 """Tools whose calls the other sections tell of."""
 
 
+class _Answer(NamedTuple):
+    """What a call got for an answer, and whether that says that it failed or was refused."""
+
+    text: str
+    is_error: bool
+
+
 def latest_calls(session: SessionFile, digest: Digest, room: int) -> list[TalkMessage]:
     """The latest calls that were answered, oldest first, within about ``room`` characters; none of a file that is gone.
 
     They end where the ``digest`` does that was made of the session. A file that was written after it was read is shown
     by what was written.
     """
-    results: dict[str, str] = {}
+    results: dict[str, _Answer] = {}
     found: list[TalkMessage] = []
     written: Counter[str] = Counter()
     is_committed = False
@@ -55,9 +63,11 @@ def latest_calls(session: SessionFile, digest: Digest, room: int) -> list[TalkMe
                 for block in reversed(records.calls(record)):
                     answer = results.pop(string(block, "id"), None)
                     is_committed = is_committed or _commits(block)
-                    if answer is None or not _is_shown(block, written, is_committed=is_committed):
+                    if answer is None or _says_nothing(block, answer):
                         continue
-                    text = _text(block, answer)
+                    if not _is_shown(block, written, is_committed=is_committed):
+                        continue
+                    text = _text(block, answer.text)
                     found.append(TalkMessage(Kind.CALL, f"{session.session_id}:{number}", text))
                     room -= len(text)
     except OSError:
@@ -79,8 +89,22 @@ def _is_shown(block: Record, written: Counter[str], *, is_committed: bool) -> bo
     return tool not in _NEVER and not (tool in records.READERS and path in written)
 
 
-def _results_in(record: Record) -> dict[str, str]:
-    return {string(block, "tool_use_id"): records.result_text(block) for block in records.results(record)}
+def _results_in(record: Record) -> dict[str, _Answer]:
+    return {
+        string(block, "tool_use_id"): _Answer(records.result_text(block), records.is_error(block))
+        for block in records.results(record)
+    }
+
+
+def _says_nothing(block: Record, answer: _Answer) -> bool:
+    """Whether a call is of no use to who goes on: it was to write and did not, or it looked for what is not there."""
+    if string(block, "name") in records.WRITERS:
+        return answer.is_error
+    return not answer.is_error and answer.text.strip() in _EMPTY
+
+
+_EMPTY = frozenset({"", "[]", "{}", "null", "No matches found", "No files found", "(Bash completed with no output)"})
+"""What a search prints that found nothing."""
 
 
 def _text(block: Record, answer: str) -> str:
@@ -90,6 +114,9 @@ def _text(block: Record, answer: str) -> str:
     what = talk.shown(named or json.dumps(given, ensure_ascii=False), INPUT)
     head = f"{string(block, 'name')}: {what}"
     written = next((value for key in _CHANGE if (value := string(given, key))), "")
+    removed = "" if written else string(given, "old_string")
+    if removed:
+        return f"{head}\nremoved:\n{_both_ends(removed, RESULT)}"
     got = written or answer  # that a file was written is said by the call: what was written tells more than the answer
     most = PRINTED if string(block, "name") == "Bash" and not got.startswith(_FAILED) else RESULT
     shown = "" if is_placeholder(got) else _both_ends(got, most)

@@ -18,6 +18,9 @@ _BRANCH = late(
     r"(?:\A|\n)(?:On branch (\S+)|## ([^\s.]+(?:\.[^\s.]+)*)(?=\.\.\.|\s|\Z)|Switched to (?:a new )?branch '([^'\n]+)'|"
     r"\[(?!detached)([^\]\s]+) [0-9a-f]{7,40}\])"
 )
+_ASKS_BRANCH = late(
+    r"\s*(?:cd \S+ && )?git (?:branch --show-current|rev-parse --abbrev-ref HEAD|symbolic-ref --short HEAD)\s*"
+)
 _CLEAN = "nothing to commit, working tree clean"
 _SHORT = frozenset({"-s", "--short", "--porcelain", "-sb"})
 
@@ -48,6 +51,8 @@ def _branch(runs: Sequence[ShellRun]) -> str:
     for run in reversed(runs):
         if ("git" in run.command or "Switched to" in run.output) and (found := _BRANCH.findall(run.output)):
             return next((str(name) for name in found[-1] if name), "")
+        if _ASKS_BRANCH.fullmatch(run.command) and not run.failed and len(run.output.split()) == 1:
+            return run.output.strip()
     return ""
 
 

@@ -24,9 +24,14 @@ FILES = 8  # files with changes that are not committed that are named
 _DETACHED = "HEAD"  # what the client notes for a branch where there is none
 RUNNING = 3  # sub-agents and commands at work that are named
 PLAN = 4_000  # characters of a plan in which its title is looked for
-ENDING = 600  # characters at the end of the last words in which a next step is looked for
 CUT_OFF = 460  # characters of a call that was not answered
 DOCUMENTS = 2  # documents to read first that are named
+_PROMISE = late(
+    r"\b(?:let me|i'll|i will|i'm going to|let's)\s+(?:also |now |first |just |quickly )*"
+    r"(?:run|check|fix|add|update|read|look|verify|search|find|write|create|implement|start|continue|test|commit|push|"
+    r"make|see|explore|examine|investigate|review)\b(?![^?]*\b(?:if|once|when|after)\b)[^?]{0,200}\Z",
+    re.IGNORECASE,
+)
 _DOCUMENT = late(
     r"(?:\A|/)(?:[\w.-]*(?:hand-?off|handover|next[-_]steps|progress|status)[\w.-]*|plan|plans?/[\w./-]+|[\w.-]+[-_]plan|"
     r"plan[-_][\w.-]+|todo)\.md\Z",
@@ -164,9 +169,9 @@ def _state_of_request(facts: LineageFacts, last_prompt: int, *, is_at_work: bool
 
 
 def _announces(said: Quote) -> bool:
-    """Whether a text ends in what comes next."""
-    last = list(prose.sentences(said.text[-ENDING:]))[-1:]
-    return any(prose.is_announcement(sentence) for sentence in last)
+    """Whether the last line of a text is the assistant's word on what it does next."""
+    last = said.text.rstrip().rpartition("\n")[2]
+    return _PROMISE.search(last) is not None
 
 
 def _unanswered(facts: LineageFacts, last_prompt: int) -> str:

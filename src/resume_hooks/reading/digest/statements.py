@@ -88,11 +88,18 @@ ANSWER = 400  # characters of a question and what the user chose
 BRIEF = 8  # words below which a demand is told with the sentence before it, which says what it is about
 NAMED = 120  # characters of what a refused call was about
 
-SKILLS, RULES = 2, 8  # skills whose rules are quoted, and rules of each
+SKILLS, RULES = 2, 12  # skills whose rules are quoted, and rules of each
 SKILL, RULE = 12_000, 240  # characters of a skill's text that are looked at, and of a rule
 RULE_WORDS = 4  # words that a rule has at least
 _TAG = late(r"^[ \t]*</?[a-z_-]{1,40}>", re.MULTILINE)
 READ_SKILL = "its text may bind: read it"  # what is said of a skill itself
+_RULES_PART = late(
+    r"^#{1,6}[ \t][^\n]*"
+    r"\b(?:rules?|guidelines?|requirements?|conventions?|constraints?|guardrails?|never|style)\b[^\n]*\n"
+    r"((?:(?!#{1,6}[ \t])[^\n]*\n?){1,40})",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A part of a document whose heading says that it holds rules."""
 _RULE = late(
     r"\b(?:MUST(?:\s+NOT)?|NEVER|ALWAYS|DO\s+NOT)\b|\A\W*(?:[Nn]ever|[Aa]lways|[Dd]o\s+not|[Dd]on't|[Oo]nly)\s"
 )
@@ -206,9 +213,17 @@ def skill_rules(facts: LineageFacts) -> Iterator[DigestEntry]:
     """What the skills that were loaded last forbid and demand, in their own words; of each first where its text is."""
     for name, text in [*facts.skills.items()][-SKILLS:]:
         yield entry(name, text.place, READ_SKILL)
-        body = _HEADING.sub("", redacted(text.text[: 2 * SKILL])[:SKILL])
-        rules = (sentence for sentence in prose.sentences(_TAG.sub("", body)) if _is_rule(sentence))
+        body = _TAG.sub("", redacted(text.text[: 2 * SKILL])[:SKILL])
+        listed = (sentence for part in _RULES_PART.findall(body) for sentence in _items(part))
+        rules = dict.fromkeys([*islice(listed, RULES), *filter(_is_rule, prose.sentences(_HEADING.sub("", body)))])
         yield from (entry(rule, text.place, f"of {name}", RULE) for rule in islice(rules, RULES))
+
+
+def _items(part: str) -> Iterator[str]:
+    """The items of the lists in a part of a document."""
+    for row in part.split("\n"):
+        if prose.MARKUP.match(row) and len(row.split()) > RULE_WORDS:
+            yield from islice(prose.sentences(row), 1)
 
 
 def _is_rule(sentence: str) -> bool:

@@ -62,7 +62,8 @@ class ShellCommand(NamedTuple):
     @property
     def worked(self) -> bool:
         """Whether it is known to have done what it was run for."""
-        return self.run.status == 0 and not self.run.failed and not self.complaint
+        found_nothing = self.run.output.strip() in {"[]", "{}", "null"}
+        return self.run.status == 0 and not self.run.failed and not self.complaint and not found_nothing
 
 
 def commands_of(facts: LineageFacts) -> list[ShellCommand]:
