@@ -239,15 +239,3 @@ def test_an_empty_file_of_settings_is_fine(config_home: ConfigHome, content: byt
     stored(config_home, content)
     assert settings.refused(config_home.where) == []
     assert store("clipboard", "none", config_home.where) == "none"
-
-
-def test_the_manifests_default_is_nobodys_choice(config_home: ConfigHome) -> None:
-    """Clients tell hooks the default of an option that nobody set; one that is stored counts, whatever it is."""
-    stored(config_home, {"notice_percent": 60, "compaction": "trim"})
-    told = {"CLAUDE_PLUGIN_OPTION_NOTICE_PERCENT": "80", "CLAUDE_PLUGIN_OPTION_COMPACTION": "24k"}
-    where = Where({**config_home.environ, **told})
-    assert load(where)["notice_percent"] == Setting(60, "file")
-    assert load(where)["compaction"] == Setting("24k", "plugin")
-    options = {"pluginConfigs": {"resume-hooks@resume-hooks": {"options": {"notice_percent": 80}}}}
-    (config_home.config / "settings.json").write_text(json.dumps(options))
-    assert load(where)["notice_percent"] == Setting(80, "plugin")

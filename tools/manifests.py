@@ -59,16 +59,10 @@ def _known(fields: dict[str, str]) -> dict[str, str]:
 def options() -> dict[str, Any]:
     """The settings that the client itself can ask for and store, each with its type.
 
-    Each has its default there, so that the client does not call it "not yet set" when it installs the plugin; what it
-    then tells hooks counts as nobody's choice (``settings``).
+    None has a default there: what a dialog stores would win over our own file without anybody's wish.
     """
     return {
-        name: {
-            "type": _type(key),
-            "title": key.title,
-            "description": f"{key.about} Default: {key.default}.",
-            "default": key.default == "on" if key.read is settings.switch else key.default,
-        }
+        name: {"type": _type(key), "title": key.title, "description": f"{key.about} Default: {key.default}."}
         for name, key in settings.KEYS.items()
         if key.title
     }

@@ -310,18 +310,8 @@ def _given(names: Iterable[str], where: Where) -> Iterator[tuple[str, str, objec
         raws = {"file": stored.get(name), "plugin": options.get(name)}
         if name in FORMER or not KEYS[name].stored_only:
             told = env.get(f"CLAUDE_PLUGIN_OPTION_{name.upper()}", options.get(name))
-            if name not in options and _is_default(name, told):
-                told = None  # the client tells hooks the manifest's default where nobody chose anything
             raws = {"file": stored.get(name), "environment": env.get(_variable(name)), "plugin": told}
         yield from ((name, source, raw) for source, raw in raws.items() if raw not in (None, ""))
-
-
-def _is_default(name: str, raw: object) -> bool:
-    """Whether a raw value says what holds without it."""
-    try:
-        return name in KEYS and raw is not None and KEYS[name].read(raw) == KEYS[name].default
-    except ValueError:
-        return False
 
 
 def _variable(name: str) -> str:
