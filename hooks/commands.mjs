@@ -1,8 +1,8 @@
 // Owns the names of our commands in the client. Made by `make docs` from the trigger table.
 
 export const COMMANDS = [
-  {"name": "handoff", "description": "Go on in a fresh session that knows this one; size: 4k, 12k, 24k, or all for a copy", "argumentHint": "[size] [--new-task] [next step]"},
-  {"name": "rollover", "description": "Go on in a fresh session with a model's summary; costs tokens, up to two minutes", "argumentHint": "[focus]"},
+  {"name": "handoff", "description": "Continue in a new session that knows this one; size: 4k, 12k, 24k, or all for a copy", "argumentHint": "[size] [--new-task] [next step]"},
+  {"name": "rollover", "description": "Continue in a new session with a model's summary; costs tokens, up to two minutes", "argumentHint": "[focus]"},
   {"name": "trim", "description": "Go on in a copy without old tool output; asks first", "argumentHint": "[options]"},
   {"name": "untrim", "description": "Go on in a copy in which what was trimmed is back", "argumentHint": ""},
   {"name": "full", "description": "Show how full this session is and how to go on", "argumentHint": "[--table]", "immediate": true},

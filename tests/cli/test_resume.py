@@ -104,7 +104,7 @@ def test_while_there_is_room_nothing_is_recommended(config_home: ConfigHome, cli
     data = document("resume", "Small one")["data"]
     assert (data["advice"], data["recommendation"]) == (None, "go on")
     text = cli("resume", "Small one").stdout
-    assert text.startswith(b"about 1 tokens of an unknown window. Go on, there is nothing to do.\n")
+    assert text.startswith(b"about 1 tokens of an unknown window. Nothing needed.\n")
     assert b"estimated" not in text
 
 

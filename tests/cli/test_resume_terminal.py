@@ -36,7 +36,7 @@ def test_type_choose_and_the_client_starts(desk: Desk) -> None:
     screen.wait_for("^> Fix the lexer")
     screen.key("Enter")
     screen.wait_for(r"How do you want to continue\?")
-    assert "there is nothing to do" in screen.text()
+    assert "Nothing needed" in screen.text()
     screen.key("Enter")
     screen.wait_for(started(3, desk.project))
     assert screen.ended() == 0

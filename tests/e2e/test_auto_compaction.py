@@ -141,12 +141,12 @@ def test_it_asks_once_what_shall_happen(
     tui.wait_idle(4)
     tui.wait_for("When a session is full")
     tui.key("2")
-    tui.wait_for("compaction is 12k")
+    tui.wait_for("Full sessions are now handed off in place")
     tui.wait_idle()
     assert settings.load(tui.home.where)["compaction"].value == "12k"
     tui.submit("again")
     tui.wait_for("Mock reply 2")
     tui.wait_idle(1)
     assert "When a session is full" not in tui.text()
-    assert "compaction is 12k" not in spoken(tui.api.main_requests()[-1])
+    assert "Full sessions are now handed off in place" not in spoken(tui.api.main_requests()[-1])
     assert b'"compact_boundary"' not in parent.read_bytes()[-200_000:]

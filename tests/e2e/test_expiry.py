@@ -141,11 +141,11 @@ def test_a_start_asks_whether_copies_are_kept(tui: Tui, plugin: Path, tmp_path: 
     assert wait_until(note.exists)
     assert wait_until(lambda: not note.exists())
     tui.wait_idle(2)
-    assert "Shall resume-hooks" not in tui.text()
+    assert "Keep archived copies" not in tui.text()
     assert tui.input_text() == "a draft of mine"
     tui.close()
     tui.start(plugin_dir=plugin, extra_env=ENGINE)
-    tui.wait_for("Shall resume-hooks archive them")
+    tui.wait_for("Keep archived copies of them")
     assert wait_until(Path(held_links.folder(where), soon.parent.name, soon.name).exists)
     assert not archived_ids(where)
     tui.wait_idle()
@@ -155,7 +155,7 @@ def test_a_start_asks_whether_copies_are_kept(tui: Tui, plugin: Path, tmp_path: 
     tui.close()
     tui.start(plugin_dir=plugin, extra_env=ENGINE)
     assert "resume-hooks:" not in tui.text()
-    assert "Shall resume-hooks" not in tui.text()
+    assert "Keep archived copies" not in tui.text()
     assert not tui.api.main_requests()
 
 

@@ -19,7 +19,7 @@ ANSWERS = {
     "session": "ot copied: the id is above",
     "lineage": "this session",
     "search ALPHA": "resume-hooks",
-    "resume": "Go on, there is nothing to do",
+    "resume": "Nothing needed",
     "resume --table": "estimated",
     "trim": "trim",
     "mark try another way": "mark set",

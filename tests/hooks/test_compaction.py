@@ -243,6 +243,6 @@ def test_it_is_asked_once_what_is_to_happen(parent: Path, monkeypatch: pytest.Mo
     assert "81 %" in asked["ask"]
     assert measured("95") == {}
     assert "asks" not in band()
-    assert "compaction is 12k" in measured(asked["choices"][1][1])["text"]
+    assert "Full sessions are now handed off in place. To change: " in measured(asked["choices"][1][1])["text"]
     assert settings.load()["compaction"].value == "12k"
     assert measured("nonsense") == {}

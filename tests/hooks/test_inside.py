@@ -55,7 +55,7 @@ def test_help_names_what_is_typed_there() -> None:
     text = ask("resume-hooks:help")["text"]
     assert all(re.search(rf"^  /{row.bare} ", text, re.MULTILINE) for row in ROWS.values() if row.bare)
     assert "resume-hooks:" not in text
-    assert "[next step] Go on" in text, "what follows a long usage stands apart"
+    assert "[next step] Continue" in text, "what follows a long usage stands apart"
     assert ask("lineage", "help")["text"].startswith("/lineage\n  Show this session's ancestors")
     assert "  handoff [size] [step] " in ask("resume-hooks:help", screen=False)["text"]
 
@@ -98,7 +98,7 @@ def test_the_card_of_full_names_no_id(parent: Path) -> None:
     cleared = user("<command-name>/clear</command-name>", uuid="u")
     for empty in (lambda: parent.write_bytes(session_bytes([cleared])), parent.unlink):
         empty()
-        assert ask("full")["text"] == "Nothing was asked in this session yet: go on, there is nothing to do."
+        assert ask("full")["text"] == "This session has no prompt yet. Nothing needed."
         assert ask("full", "--table")["text"] == ask("full")["text"]
         assert ask("full", "--tabel")["text"].startswith("--tabel is no option here: there is --table")
 
@@ -122,7 +122,7 @@ def test_a_trim_asks_in_three_lines_and_each_label_is_answered(parent: Path) -> 
     assert "saves about" in reply["ask"]
     assert reply["ask"].count("\n") <= 2
     assert children(parent) == []
-    assert "the question is forgotten" in ask("trim", CHOICES["trim"][-1][1])["text"]
+    assert "Cancelled." in ask("trim", CHOICES["trim"][-1][1])["text"]
     assert "nothing to confirm" in ask("trim", CHOICES["trim"][0][1])["text"]
     assert "is not an option" in ask("trim", "--nonsense")["text"]
     assert "a resume sends" in ask("trim", "--tools Read")["ask"]

@@ -61,7 +61,7 @@ def files(home: ConfigHome) -> set[str]:
 ANSWERS = {
     ">session": SESSION,
     ">session-id": SESSION,
-    ">resume": "1 % of 180,000. Go on, there is nothing to do.",
+    ">resume": "1 % full (of 180,000 tokens). Nothing needed.",
     ">continue": "Fix the parser",
     "/resume-hooks:resume fix the tests": "/resume-hooks:handoff fix the tests",
     ">lineage": "lineage, oldest first (1 session)",

@@ -155,8 +155,8 @@ TRIMMED = Advice(TRIM, "mostly tool output")
 @pytest.mark.parametrize(
     ("tokens", "left", "advice", "line"),
     [
-        (0, None, None, "0 % of 180,000. Go on, there is nothing to do."),
-        (14_400, 50, None, "8 % of 180,000. Go on, there is nothing to do: room for about 50 prompts."),
+        (0, None, None, "0 % full (of 180,000 tokens). Nothing needed."),
+        (14_400, 50, None, "8 % full (of 180,000 tokens). Nothing needed: room for about 50 prompts."),
         (86_400, 40, None,
          "48 % of 180,000. >handoff leaves 31,000 tokens, >trim 60,000; going on is fine for about 40 prompts."),
         (86_400, None, None, "48 % of 180,000. >handoff leaves 31,000 tokens, >trim 60,000; going on is fine."),
@@ -173,7 +173,7 @@ TRIMMED = Advice(TRIM, "mostly tool output")
 def test_the_first_line(
     config_home: ConfigHome, tokens: int, left: int | None, advice: Advice | None, line: str
 ) -> None:
-    """From the figures, also that there is nothing to do; a trim that frees next to nothing is not spoken of."""
+    """From the figures, also that nothing is needed; a trim that frees next to nothing is not spoken of."""
     context = ContextUse(tokens, 200_000, measured=True)
     found = comparison(config_home, context=context, prompts_left=left, advice=advice)
     assert resume_card(found, WAYS[0], ASKED).split("\n")[0] == line

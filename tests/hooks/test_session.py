@@ -373,7 +373,7 @@ def test_who_starts_next_hears_of_it_once(child: Path, say: Say) -> None:
 
 COLD = {"context_tokens": 163_400, "prompt_cache_likely_expired": True, "estimated_cache_write_usd": 0.6128}
 SAID = (
-    "resume-hooks: no cache holds this session any more: the next prompt sends all 163,400 tokens anew{cost}; "
+    "resume-hooks: The prompt cache expired; your next prompt resends all 163,400 tokens{cost}; "
     "/resume-hooks:trim or /resume-hooks:handoff first sends less"
 )
 
@@ -407,7 +407,7 @@ def test_what_the_module_said_of_a_cold_cache_the_hook_does_not(config_home: Con
     path = Path(write_session(config_home.project(), OLD, conversation(1, session_id=OLD)))
     event = {**beside(path, OLD, "resume"), **COLD}
     said = session.cold_in_client(event)
-    assert said.startswith("no cache holds this session")
+    assert said.startswith("The prompt cache expired")
     assert say(event, CLAUDE_CODE_ENTRYPOINT="cli") == {}
     assert say(event, CLAUDE_CODE_ENTRYPOINT="cli") == {"systemMessage": f"resume-hooks: {said}"}
 

@@ -265,7 +265,7 @@ def test_a_child_of_somebody_else_is_not_offered(say: Say, parent: Path, config_
 def test_cancel(say: Say, parent: Path, word: str) -> None:
     """The question is gone; said alike where none was open."""
     say(">trim")
-    assert "the question is forgotten" in say(f">trim {word}")
+    assert "resume-hooks: Cancelled" in say(f">trim {word}")
     assert "no question about a trim is open" in say("/resume-hooks:trim cancel")
     assert "no question about a trim is open" in say(">trim yes")
     assert children(parent) == []

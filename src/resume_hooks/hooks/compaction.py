@@ -67,6 +67,13 @@ ANSWERS = {
 }
 """What answers that, and the value of the setting."""
 
+NOW = {
+    TRIM: "Full sessions are now trimmed.",
+    CLIENT: "Claude Code now summarizes full sessions.",
+}
+HANDED_OFF = "Full sessions are now handed off in place."
+"""What is told of the value that was chosen; the last of a size."""
+
 TITLE = "(trimmed in place by resume-hooks; no model is asked)"
 AT_LINE = "({chosen} of resume-hooks; no model is asked)"  # both stand behind the client's own ``/compact``
 
@@ -132,9 +139,8 @@ def offer(event: dict[str, Any]) -> dict[str, Any]:
     word = reply.field(event, "args")
     if not word.isdigit():
         value = store(SETTING, word)
-        one, other, *_ = (each for each in (TRIM, settings.USUAL_SIZE, CLIENT) if each != value)
-        later = typed(f"config {SETTING} {one}")
-        return {"text": f"{SETTING} is {value}. To change it, in a shell, {other} in place of {one} as well: {later}"}
+        other = CLIENT if value != CLIENT else TRIM
+        return {"text": f"{NOW.get(word, HANDED_OFF)} To change: {typed(f'config {SETTING} {other}')}"}
     if int(word) < asks_from().get("asks", 101):
         return {}
     hook_state.keep(ASKED, {"at": time.time()})

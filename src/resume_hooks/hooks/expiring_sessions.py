@@ -23,6 +23,7 @@ from resume_hooks.sessions.held_links import apart
 from resume_hooks.storage.stored_settings import store
 from resume_hooks.system.claude_settings import kept_days
 from resume_hooks.system.invocation import typed
+from resume_hooks.system.text import counted
 
 LIMIT = 0.03  # seconds that a start spends on keeping, the last session begun aside; the client waits
 
@@ -90,7 +91,7 @@ class _Watch:
 COPYING = 100  # seconds that are spent on the first copies; the module waits for 170
 
 QUESTION = (
-    "Claude Code deletes {age} sessions. Shall resume-hooks archive them, and those that you handed off, "
+    "Claude Code deletes sessions{age}. Keep archived copies of them, and of those that you handed off, "
     "trimmed or forked, up to {room}, in a private folder?"
 )
 ANSWERS = {
@@ -126,5 +127,8 @@ def vault_answer(event: dict[str, Any], where: Where) -> dict[str, Any]:
     if not has_to_copy or not permission.asks(where):
         return {}
     days = kept_days(folder, where)
-    words = {"age": "old" if days is None else f"{days} days old", "room": settings.VAULT.replace("G", " GB")}
+    words = {
+        "age": "" if days is None else f" after {counted(days, 'day')}",
+        "room": settings.VAULT.replace("G", " GB"),
+    }
     return {"ask": QUESTION.format(**words), "choices": list(map(list, ANSWERS.items())), "wait": "archiving"}

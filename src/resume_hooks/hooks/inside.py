@@ -55,7 +55,7 @@ MOST_STEP = 400  # characters of a next step that the model asks for: all of it 
 
 HANDOFF_TOOL = {
     "name": "handoff",
-    "description": "Ask the user to go on in a fresh session that opens with what was said here, as far as it fits:"
+    "description": "Ask the user to continue in a new session that opens with what was said here, as far as it fits:"
     " where they want that, or where the context is nearly full and a piece of work is done. They confirm it; then end"
     " your turn.",
     "inputSchema": {
@@ -212,7 +212,7 @@ def _tool(event: dict[str, Any]) -> dict[str, Any]:
         return {"text": f"The user said no: go on here, and ask again only if they want it.{words}"}
     shown = f"Its next step, which would wait in the box: {step}" if step else "It names no next step."
     return {
-        "ask": f"The model asks to go on in a fresh session. {shown}",
+        "ask": f"The model asks to continue in a new session. {shown}",
         "choices": [list(choice) for choice in CHOICES["handoff"]],
     }
 

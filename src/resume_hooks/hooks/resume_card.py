@@ -55,7 +55,7 @@ def answer(request: Request) -> TriggerAnswer:
     asked = trigger._replace(text="".join(rest)) if whole else trigger
     if request.path is None or not (stated_size(request.path) or HeadTail(request.path).own_turns):
         if trigger.sign == BARE:
-            return show(f"Nothing was asked in this session yet: go on, there is nothing to do.{offer(asked)}")
+            return show(f"This session has no prompt yet. Nothing needed.{offer(asked)}")
         return TriggerAnswer(session_id, lambda copied: session_card(session_id, copied, asked))
     with time_limit(request.command):
         comparison = compare(request.session, request.where, clock.now())
@@ -83,10 +83,12 @@ def resume_card(comparison: Comparison, copied: Copied, trigger: Trigger, *, who
 def headline(comparison: Comparison, command: Callable[[str], str]) -> str:
     """How full the session is, what a handoff and a trim leave of it, and which fits best; ``command`` names a verb."""
     context, advice, left = comparison.context, comparison.advice, comparison.prompts_left
-    filled = context.share if context.window_known else f"{used(context)} {context.share}"
     many = f"about {left or 0:,} prompt{'s' if left != 1 else ''}"
     if advice is None and context.most_percent < LITTLE:
-        return f"{filled}. Go on, there is nothing to do{'' if left is None else f': room for {many}'}."
+        full = f"{context.most_percent} % full (of {context.limit:,} tokens)"
+        filled = full if context.window_known else f"{used(context)} {context.share}"
+        return f"{filled}. Nothing needed{'' if left is None else f': room for {many}'}."
+    filled = context.share if context.window_known else f"{used(context)} {context.share}"
     handoff, trimmed = comparison.leaves(HANDOFF), comparison.leaves(TRIM)
     most = "" if comparison.planned else "at most "
     leaves = [f"{command(HANDOFF)} leaves {most}{rounded(handoff)} tokens"] if handoff else []

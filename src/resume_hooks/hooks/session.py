@@ -163,7 +163,7 @@ def cold_line(event: Dict[str, Any], path: str) -> str:
     if reply.is_headless() or _is_new_child(path):
         return ""
     cost = f" (about ${dollars:.2f})" if isinstance(dollars, (int, float)) and dollars >= CENT else ""
-    sent = f"no cache holds this session any more: the next prompt sends all {tokens:,} tokens anew{cost}"
+    sent = f"The prompt cache expired; your next prompt resends all {tokens:,} tokens{cost}"
     return f"{sent}; /resume-hooks:trim or /resume-hooks:handoff first sends less"
 
 

@@ -22,10 +22,10 @@ UNASKED = "fsck"
 _HERE = __package__
 _CORE = (
     Row("handoff", "[size] [--new-task] [next step]",
-        "Go on in a fresh session that knows this one; size: 4k, 12k, 24k, or all for a copy",
-        lane=f"{_HERE}.handoff", row="handoff [size] [step] go on in a fresh session; size: 4k, 12k, 24k, or all",
+        "Continue in a new session that knows this one; size: 4k, 12k, 24k, or all for a copy",
+        lane=f"{_HERE}.handoff", row="handoff [size] [step] continue in a new session; size: 4k, 12k, 24k, or all",
         bare="handoff"),
-    Row("rollover", "[focus]", "Go on in a fresh session with a model's summary; costs tokens, up to two minutes",
+    Row("rollover", "[focus]", "Continue in a new session with a model's summary; costs tokens, up to two minutes",
         lane=f"{_HERE}.rollover",
         row="rollover [focus]      the same with a model's summary: costs tokens, 2 minutes", bare="rollover"),
     Row("trim", "[options]", "Go on in a copy without old tool output; asks first",

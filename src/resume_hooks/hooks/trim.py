@@ -308,7 +308,7 @@ def help_card(options: str, trigger: Trigger, *, asked: bool) -> str:
 
 def cancelled_card(*, asked: bool) -> str:
     """``>trim cancel``."""
-    return refusal_card("the question is forgotten" if asked else "no question about a trim is open")
+    return refusal_card("Cancelled" if asked else "no question about a trim is open")
 
 
 def unasked_card(trim: str) -> str:

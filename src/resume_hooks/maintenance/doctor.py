@@ -243,8 +243,9 @@ def _expiry(cwd: str) -> Finding:
     text = f"sessions are deleted {counted(days, 'day')} after their last write ({said})"
     if found.first is None:
         return ok(f"{text}; none within seven days")
-    text += f"; within seven days {found.sessions:,} of {counted(found.projects, 'project')}"
-    text += f", and files of {found.younger:,} younger ones" if found.younger else ""
+    text += f"; {counted(found.sessions, 'session')} in {counted(found.projects, 'project')}"
+    text += f", and files of {found.younger:,} younger ones," if found.younger else ""
+    text += f" expire{'s' if found.sessions == 1 and not found.younger else ''} within seven days"
     text += f", from {clock.minute(clock.from_epoch(found.first))} UTC on"
     may, why = permission.allowed(Where())
     if not may:

@@ -27,7 +27,7 @@ def test_the_next_seven_days_of_all_projects(config_home: ConfigHome) -> None:
     assert found.first == first.mtime + 30 * 86_400
     finding = _expiry(CWD)
     assert (finding.level, finding.code) == ("note", "soon")
-    assert "within seven days 2 of 2 projects, and files of 1 younger ones, from 20" in finding.detail
+    assert "2 sessions in 2 projects, and files of 1 younger ones, expire within seven days, from 20" in finding.detail
     assert "the client's default" in finding.detail
 
 

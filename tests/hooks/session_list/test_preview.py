@@ -40,7 +40,7 @@ def test_each_kind(config_home: ConfigHome, session: ListedSession) -> None:
     assert lines[OUTLINE][0] == "3 turns, newest first"
     assert [line.split(" · ")[0] for line in lines[OUTLINE][1:]] == ["3", "2", "1"]
     assert lines[LINEAGE][:2] == ["1 session, oldest first", "1. Fix the parser  first session"]
-    assert lines[TABLE][0] == "1 % of 180,000. Go on, there is nothing to do."
+    assert lines[TABLE][0] == "1 % full (of 180,000 tokens). Nothing needed."
     assert any(line.startswith("handoff") for line in lines[TABLE])
     assert facts(session)[:2] == ["Fix the parser", f"{SESSION} · first session"]
 

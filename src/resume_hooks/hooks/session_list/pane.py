@@ -51,8 +51,6 @@ What makes a session says so first, and is done when the letter is pressed again
 the prompt, and the keys with it, so each is one throughout.
 """
 
-NO_COMPACTION = "never compacted"  # what stands beside the letter where there is none to undo
-
 AHEAD = 100
 """Rows before and behind the marked one that the module has, so that it moves among them without asking."""
 
@@ -105,7 +103,7 @@ def looked(event: dict[str, Any], path: str | None, where: Where) -> dict[str, A
     if asked.step == PREVIEW:
         path = find_session(asked.at, where)
         compacted = path is not None and was_compacted(path)
-        keys = [key if compacted or key[1] != UNDO else (*key[:2], NO_COMPACTION, "") for key in KEYS]
+        keys = [key for key in KEYS if compacted or key[1] != UNDO]
         return {"preview": _preview(asked, where), "keys": keys, "next": ""}
     folder = home_folder(HeadTail(path), where) if path else current_folder()
     with time_limit(typed("resume")):

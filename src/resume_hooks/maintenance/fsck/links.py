@@ -30,7 +30,7 @@ CYCLE = Kind(
     "error",
     "Client 2.1.112 refuses the whole session; others end the conversation where the circle closes.",
 )
-LATER = Kind("parent-after-child", "note", "Clients load it as it is; clients write it so themselves.")
+LATER = Kind("parent-after-child", "note", "Harmless; Claude Code writes this, and loads it as it is.")
 TWICE = Kind("uuid-repeated", "error", "The last one wins: what the earlier record says is not sent.", repairable=False)
 COPY = Kind("record-repeated", "note", "The last one wins, and says the same.")
 

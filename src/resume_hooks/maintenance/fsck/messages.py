@@ -218,7 +218,7 @@ class _CallLedger:
 EMPTY = Kind("conversation-empty", "error", "Clients say that no conversation was found.", repairable=False)
 UNTIMED_END = Kind("timestamp-missing-at-end", "error", "Client 2.1.329 says that no conversation was found.")
 UNTIMED = Kind("timestamp-missing", "warning", "Client 2.1.42 takes another record for the end of the conversation.")
-BACKWARD = Kind("timestamp-backward", "note", "Clients write it so themselves.")
+BACKWARD = Kind("timestamp-backward", "note", "Harmless; Claude Code writes this.")
 NOT_LATEST = Kind(
     "end-not-latest",
     "warning",
