@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.needs import REPO, need
 
 OLDEST, LAST_NPM = "2.1.112", "2.1.329"
-NEWEST = "2.1.330"
+NEWEST = "2.1.332"
 """The client that the wheel of ``claude-agent-sdk``, which pyproject.toml pins, brings along."""
 
 VERSIONS = (OLDEST, LAST_NPM, NEWEST)
