@@ -231,7 +231,10 @@ def _pieces(listed: _Listed, db: Database) -> Iterator[tuple[StoredPiece, Iterab
         " where part = %s and first >= %s and first < %s order by first limit %s"
     )
     begin = 0
-    while found := db.rows(query, (listed.row, begin, listed.records, _PAGE), PIECE):
+    while begin < listed.records:
+        found = db.rows(query, (listed.row, begin, listed.records, _PAGE), PIECE)
+        if not found:
+            return
         for batch in batches(found):
             if len(batch) == 1:
                 yield batch[0], slices_of(listed.row, batch[0].first, batch[0].stored, db)
