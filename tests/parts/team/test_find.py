@@ -173,6 +173,27 @@ def test_a_page_of_damaged_turns_hides_nothing(alice: Machine, mallory: Machine,
         assert db.notes
 
 
+def test_a_page_of_lying_turns_hides_nothing(alice: Machine, mallory: Machine, root: Connection) -> None:
+    """Fifty rows of words whose pieces are whole, but say nothing of the kind, newer than one's own."""
+    sent(alice, written(alice))
+    _lie(mallory, root, 120, "now() + record * interval '1 second'")
+    with connected("alice") as db:
+        assert SESSION in {hit.session_id for hit in find(["prompt"], db, most=10).hits}
+
+
+def _lie(member: Machine, root: Connection, turns: int, at: str) -> None:
+    """Have a member share so many turns with words that their texts don't have."""
+    said = [user(f"nothing {number}", uuid=f"u{number}", ts=number) for number in range(turns)]
+    sent(member, written(member, said, session_id(5)))
+    with connected("mallory") as db:
+        db.run("select team.share(%s, 't', '', null)", (session_id(5),))
+    lie = f"update team.passage set tsv = 'prompt:1'::tsvector, at = {at}"
+    hers = (
+        " where part in (select p.id from team.part p join team.session s on s.id = p.session where s.session_id = %s)"
+    )
+    root.execute((lie + hers).encode(), (session_id(5),))
+
+
 def test_nobody_stands_before_ones_own_sessions(alice: Machine, mallory: Machine, root: Connection) -> None:
     """Fifty thousand of others, said to end later: one's own are listed, named, shared and forgotten (TH2)."""
     sent(alice, written(alice))

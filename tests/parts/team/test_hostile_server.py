@@ -329,6 +329,38 @@ def test_what_it_says_drives_no_terminal(home: ConfigHome) -> None:
         server.close()
 
 
+LOGGED = """
+from resume_hooks.parts.team.connect import TeamFailed, connected
+from resume_hooks.parts.team.sessions import listed
+try:
+    with connected("stand-in") as db, db.transaction():
+        listed(db)
+except TeamFailed as error:
+    print(error.message)
+"""
+
+
+def test_the_driver_logs_nothing_that_it_says(home: ConfigHome) -> None:
+    """It warns of a rollback that a server refuses, with the server's words: none of them reaches the terminal."""
+
+    def refuse(query: str) -> list[list[Value]]:
+        if query == "BEGIN" or "about" in query:
+            return [good(query) or [b"1"]]
+        raise Refusal(ESCAPE)
+
+    server = StandInServer(refuse)
+    server.service(Path(os.environ["PGSERVICEFILE"]))
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", LOGGED], capture_output=True, text=True, check=True, timeout=60,
+            env={**os.environ, **home.where.environ, "PYTHONPATH": str(REPO / "src")},
+        )  # fmt: skip
+    finally:
+        server.close()
+    assert done.stderr == ""
+    assert "\x1b" not in done.stdout
+
+
 MEMORY = """
 import resource, sys
 from resume_hooks.parts.team.connect import connected

@@ -250,6 +250,45 @@ def test_what_was_given_is_nobodys_own_word(carol: Machine, alice: Machine, root
     assert "a member's who left" in notes[0]
 
 
+def test_a_given_session_shares_nothing_of_ones_own(carol: Machine, alice: Machine, root: Connection) -> None:
+    """One's own of the same id begins private, though the one that was given is the team's."""
+    with connected("admin") as db:
+        db.run("select team.settle_member('carol', 'give', 'alice')")
+    given_id = str(one(root, "select session_id from team.session where given"))
+    sent(alice, written(alice, session=given_id))
+    with connected("alice") as db:
+        assert {each.given: each.visible for each in listed(db)} == {True: "team", False: "private"}
+
+
+def test_who_is_let_back_changes_nothing_that_was_given(alice: Machine, mallory: Machine, root: Connection) -> None:
+    """His machine goes on in a generation of his own; the rows of the new owner stay as they are."""
+    path = written(mallory)
+    sent(mallory, path)
+    with connected("mallory") as db:
+        sharing.share(listed(db)[0], "team", None, db)
+    with connected("admin") as db:
+        db.run("select team.settle_member('mallory', 'give', 'alice')")
+    left = one(root, "select login::text from team.member where login::text like 'mallory (left%'")
+    with connected("admin") as db:
+        db.run("select team.settle_member(%s, 'keep', 'mallory')", (left,))
+    before = rows(root, "session")
+    with connected("mallory") as db:
+        told = (path.stem, mallory.team.machine, before[0][0])
+        db.run('select team.begin_session(%s, %s, \'{"title": "Lies"}\', %s, true, null)', told)
+    assert rows(root, "session")[: len(before)] == before
+
+
+def test_an_open_transaction_blocks_no_retiring(alice: Machine, mallory: Machine) -> None:
+    """Whoever shares something with a member, and never ends the transaction, holds on to the member's row."""
+    path = written(mallory)
+    sent(mallory, path)
+    with connected("mallory") as db, db.transaction():
+        db.run("select team.share(%s, 'g', 'alice', null)", (path.stem,))
+        with connected("admin") as own:
+            own.run("set lock_timeout = '2s'")
+            own.run("select team.settle_member('alice', 'retire', '')")
+
+
 def test_nobody_locks_an_owner_out(alice: Machine, mallory: Machine, root: Connection) -> None:
     """The lock under which a session is sent and forgotten is none that another member can take."""
     path = written(alice)

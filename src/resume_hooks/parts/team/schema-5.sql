@@ -11,8 +11,12 @@ update team.about set version = 5;
 -- How many days retention keeps, since it ran: what ended before is not taken again.
 alter table team.about add column days int;
 
--- Checked at the end of a statement, so that one may bind all members anew after a restore.
-alter table team.member drop constraint member_role_key, add constraint member_role_key unique(role) deferrable;
+-- Each name and role once, checked at the end of a statement, so that one may bind all members anew after a restore.
+-- No unique keys: to change one waits for whoever only names the member, and so for a transaction that nobody ends.
+alter table team.member drop constraint member_role_key,
+  add constraint member_role_key exclude using btree (role with =) deferrable;
+alter table team.member drop constraint member_login_key,
+  add constraint member_login_key exclude using btree (login with =) deferrable;
 -- The role that was a member's until he was retired: it does not come back by itself.
 alter table team.member add column retired oid;
 -- Whether a session was a member's who left: its new owner did not say it.
@@ -22,6 +26,8 @@ create table team.unscrubbed(
   session_id text not null, machine int not null references team.machine, primary key(session_id, machine));
 
 -- No push changes an indexed column but where a session begins or goes.
+drop index team.session_live;
+create unique index session_live on team.session(session_id, machine, owner) where live;
 drop index team.session_listed;
 create index session_listed on team.session(scope) where live;
 
