@@ -131,9 +131,10 @@ exception when others then
 end $$;
 revoke all on function team.instant(text, timestamptz) from public;
 
--- The months that words are kept by, two years ahead; the words of others lie together.
+-- The months that words are kept by, two years ahead; the words of others lie together. While somebody's search has not
+-- ended none is made, nor waited for long: the next session that begins makes it.
 create function team.make_months() returns void
-language plpgsql security definer set search_path=pg_catalog,team,pg_temp as $$
+language plpgsql security definer set search_path=pg_catalog,team,pg_temp set lock_timeout='500ms' as $$
 declare v_month date; v_name text;
 begin
   for v_month in select generate_series(date_trunc('month', now()), now() + interval '24 months', interval '1 month') loop
@@ -144,6 +145,8 @@ begin
         v_name, v_month, v_month + interval '1 month');
     end if;
   end loop;
+exception when lock_not_available then
+  null;
 end $$;
 revoke all on function team.make_months() from public;
 
@@ -282,13 +285,19 @@ begin
     raise exception 'for an admin' using errcode='42501';
   end if;
   update about set days = p_days;
-  delete from session where instant(ended, pushed) < v_old;
+  delete from session where case when isfinite(instant(ended, pushed)) then instant(ended, pushed) else pushed end < v_old;
   get diagnostics n = row_count;
   delete from sdk_part where mtime < extract(epoch from v_old) * 1000;
   for v_name in select relname from pg_class where relnamespace = 'team'::regnamespace and relkind = 'r'
       and relname ~ '^passage_\d{6}$' and relname < 'passage_' || to_char(v_old, 'YYYYMM') loop
     execute format('select not exists(select 1 from team.%I)', v_name) into v_empty;
-    if v_empty then execute format('drop table team.%I', v_name); end if;
+    if v_empty then
+      begin
+        execute format('drop table team.%I', v_name);
+      exception when lock_not_available then
+        exit;                                                  -- somebody searches; it is empty, and goes next time
+      end;
+    end if;
   end loop;
   perform make_months();
   insert into audit(act, detail) values('retain', jsonb_build_object('days', p_days, 'sessions', n));
