@@ -6,11 +6,13 @@ The stand-in is no database, so what it sends is bound to no type. Its hostile r
 from __future__ import annotations
 
 import ast
+import asyncio
 import contextlib
 import hashlib
 import os
 import subprocess
 import sys
+import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -22,12 +24,13 @@ from hypothesis import strategies as st
 
 from resume_hooks.derive.imports.bring_in import BundleOptions
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.parts.team import ancestry, fetching, finding, sharing
+from resume_hooks.parts.team import ancestry, connect, fetching, finding, sharing
 from resume_hooks.parts.team.connect import TeamFailed, connected
 from resume_hooks.parts.team.cursor import Cursor, keep_cursor
 from resume_hooks.parts.team.joined import join, keep
 from resume_hooks.parts.team.pushing import push
 from resume_hooks.parts.team.rows import Database, text
+from resume_hooks.parts.team.sdk_store import PostgresSessionStore
 from resume_hooks.parts.team.sessions import listed, named
 from resume_hooks.parts.team.team_file import Team, folder
 from resume_hooks.sessions.locate import session_file
@@ -329,8 +332,41 @@ def test_what_it_says_drives_no_terminal(home: ConfigHome) -> None:
         server.close()
 
 
+@pytest.mark.parametrize(("limit", "said"), [("_MOST_FETCHED", "larger"), ("_FETCH_SECONDS", "too slowly")])
+def test_a_session_is_fetched_within_bounds(
+    home: ConfigHome, monkeypatch: pytest.MonkeyPatch, limit: str, said: str
+) -> None:
+    """So many bytes and so much time in all, whatever each answer takes; nothing is left of it."""
+    monkeypatch.setattr(fetching, limit, -1)
+    with pytest.raises(TeamFailed, match=said), served(home, lambda query: filter(None, [good(query)])) as db:
+        fetching.pull(named(SESSION, db), db, home.where)
+    assert not list(Path(folder(home.where)).rglob("*.tmp"))
+
+
+def test_a_program_waits_for_no_answer_without_end(home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store of the Agent SDK gives up, too."""
+    asked, over = threading.Event(), threading.Event()
+
+    def silent(query: str) -> list[list[Value]]:
+        asked.set()
+        over.wait(20)
+        return []
+
+    monkeypatch.setattr(connect, "_ANSWER_SECONDS", 0.5)
+    server = StandInServer(silent)
+    store = PostgresSessionStore(server.service(Path(os.environ["PGSERVICEFILE"])))
+    try:
+        with pytest.raises(TeamFailed, match="does not answer"):
+            asyncio.run(asyncio.wait_for(store.load({"project_key": "p", "session_id": SESSION}), 15))
+    finally:
+        over.set()
+        server.close()
+    assert asked.is_set()
+
+
 LOGGED = """
 from resume_hooks.parts.team.connect import TeamFailed, connected
+from resume_hooks.parts.team.sdk_store import PostgresSessionStore
 from resume_hooks.parts.team.sessions import listed
 try:
     with connected("stand-in") as db, db.transaction():
@@ -365,6 +401,7 @@ MEMORY = """
 import resource, sys
 from resume_hooks.parts.team.connect import connected
 from resume_hooks.parts.team import fetching, finding
+from resume_hooks.parts.team.sdk_store import PostgresSessionStore
 from resume_hooks.parts.team.sessions import listed, named
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where
