@@ -134,7 +134,7 @@ revoke all on function team.instant(text, timestamptz) from public;
 -- The months that words are kept by, two years ahead; the words of others lie together. While somebody's search has not
 -- ended none is made, nor waited for long: the next session that begins makes it.
 create function team.make_months() returns void
-language plpgsql security definer set search_path=pg_catalog,team,pg_temp set lock_timeout='500ms' as $$
+language plpgsql security definer set search_path=pg_catalog,team,pg_temp as $$
 declare v_month date; v_name text;
 begin
   for v_month in select generate_series(date_trunc('month', now()), now() + interval '24 months', interval '1 month') loop
