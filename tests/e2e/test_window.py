@@ -52,7 +52,9 @@ def test_all_say_one_figure(
     if before == LARGE:
         records[0]["context_window"] = 1_000_000  # as a child of ours says
     home.install_session(session_bytes(records), SESSION, set_cwd=True)
-    share = f"{round(100 * used / room)} % of"
+    percent = round(100 * used / room)
+    share = f"{percent} % of"
+    card = rf"{percent} % full \(of {room:,} tokens\)\." if used < room // 2 else rf"{share} {room:,}\."
     with Tui(find_client(NEWEST), home, api) as tui:
         env = ENV | (engine(tmp_path, WITHOUT_BAND) if by_hook else {})
         tui.start(("--model", now), plugin_dir=plugin, extra_env=env, resume=SESSION)
@@ -60,7 +62,7 @@ def test_all_say_one_figure(
         if not by_hook:
             tui.wait_for(rf"{share} {room:,} ·", 20)
         tui.submit("/full")
-        tui.wait_for(rf"{share} {room:,}\.", 20)
+        tui.wait_for(card, 20)
         tui.key("Escape")
         tui.wait_idle()
         tui.submit("/trim")
@@ -68,7 +70,7 @@ def test_all_say_one_figure(
         tui.key("Escape")
         tui.wait_idle()
         tui.submit(">resume")
-        tui.wait_for(rf"{share} {room:,}\.", 20)
+        tui.wait_for(card, 20)
         if used < room:
             tui.submit("go on")
             tui.wait_for("Mock reply 1")

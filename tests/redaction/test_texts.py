@@ -158,7 +158,9 @@ def test_characters_without_a_picture_hide_nothing(name: str, sign: str) -> None
         assert len(found) == 1
         assert not any(secret[at : at + 6] in clean.replace(sign, "") for at in range(len(secret) - 5))
         assert redact(clean) == (clean, [])
-        for raw in (json.dumps({"message": {"content": text}}, ensure_ascii=escaped).encode() for escaped in (False, True)):
+        for raw in (
+            json.dumps({"message": {"content": text}}, ensure_ascii=escaped).encode() for escaped in (False, True)
+        ):
             line, in_line = redact_line(raw)
             assert len(in_line) == 1
             said = json.loads(line)["message"]["content"].replace(sign, "")
