@@ -75,7 +75,7 @@ def test_mark_explore_back_paste(tui: Tui, plugin: Path, xserver: XServer) -> No
     The screen shows the talk up to the mark and the card; the whole report stands in the transcript view.
     """
     (tui.home.cwd / "a.txt").write_text("EXPLORED a file\n")
-    tui.start(plugin_dir=plugin, extra_env=ENGINE | {"DISPLAY": xserver.display})
+    tui.start(plugin_dir=plugin, extra_env=ENGINE | {"DISPLAY": xserver.display, "RESUME_HOOKS_VAULT": "20G"})
     tui.submit("remember ALPHA")
     tui.wait_for("Mock reply 1")
     tui.wait_idle()
