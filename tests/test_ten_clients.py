@@ -37,7 +37,7 @@ for turn in range(rounds):
         said = send(prompt.main, where, prompt=f">handoff step {turn} of {os.getpid()}")
         assert "handed off" in said, said
     assert " turns" in send(prompt.main, path, prompt=">search prompt")
-    assert "there is nothing to do" in send(prompt.main, path, prompt=">resume")
+    assert "Nothing needed" in send(prompt.main, path, prompt=">resume")
     send(prompt.main, path, prompt=f">mark goal {turn}")
     assert send(prompt.main, path, prompt="not ours") == ""
     send(notice.main, path, hook_event_name="Stop")

@@ -67,7 +67,7 @@ def test_a_handoff_waits_and_clear_opens_with_it(
     client = {"CLAUDE_PID": str(PID)}
     for _ in range(2):
         done = run_hook("prompt", {"session_id": SESSION, "transcript_path": parent, "prompt": prompt}, environ=client)
-        assert "or type /clear: the new session starts with the same text" in json.loads(done.stdout)["reason"]
+        assert "or type /clear: the new session starts with this digest, too" in json.loads(done.stdout)["reason"]
     (note,) = notes_of(config_home)
     child = Path(note["child_file"])
     assert (note["pid"], note["parent_id"], note["child_size"]) == (PID, SESSION, child.stat().st_size)

@@ -33,7 +33,7 @@ from resume_hooks.system.processes import client_pid, started
 from resume_hooks.system.text import counted
 from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
 
-BY_CLEAR = "or type /clear: the new session starts with the same text"
+BY_CLEAR = "or type /clear: the new session starts with this digest, too"
 """The fact of a child that waits for ``/clear``."""
 
 ANEW = "--new-task"  # typed before what is a new task, and no next step of the old one
