@@ -33,8 +33,7 @@ def main() -> int:
         heading("resume-hooks lineage, in a shell")
         print(engine(["lineage", child.stem], work, environ))
         heading("What the fresh session opens with")
-        records = [json.loads(line) for line in child.read_text(encoding="utf-8").split("\n") if line]
-        print(records[1]["message"]["content"])
+        print(opening(child))
         heading("You, or the model, ask what was said before")
         print(engine(["search", "why did retries fail", "--lineage", child.stem, "--limit", "2"], work, environ))
     return 0
@@ -85,6 +84,16 @@ def engine(arguments: list[str], work: Path, environ: dict[str, str]) -> str:
 def newest(folder: Path) -> Path:
     """The session that was written last."""
     return max((path for path in folder.glob("*.jsonl") if path.stem != SESSION), key=lambda path: path.stat().st_mtime)
+
+
+def opening(child: Path) -> str:
+    """The first message of a session: what the model reads before anything is typed.
+
+    Raises:
+        StopIteration: The session holds no message.
+    """
+    records = (json.loads(line) for line in child.read_text(encoding="utf-8").split("\n") if line)
+    return str(next(record["message"]["content"] for record in records if "message" in record))
 
 
 def key_of(work: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -68,6 +69,17 @@ def test_who_has_not_installed_it_is_told_what_it_does_unasked() -> None:
     for text in (first_screen, plugin["description"]):
         for words in ("prompt", "index", "20 GB", "reading commands", "80 MB"):
             assert words in text
+
+
+def test_the_demo_runs(tmp_path: Path) -> None:
+    """``make demo`` shows every step, and the child's opening with the words that were typed, in an empty home."""
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    demo = [sys.executable, str(REPO / "demo" / "run.py")]
+    shown = subprocess.run(demo, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
+    assert shown.returncode == 0, shown.stderr
+    opening = shown.stdout.split("== What the fresh session opens with", 1)[1].split("\n== ", 1)[0]
+    assert "Next step, as the user put it:\nfix the flaky upload test" in opening
+    assert not list(tmp_path.iterdir())
 
 
 def test_links_between_the_pages_lead_somewhere() -> None:
