@@ -42,7 +42,7 @@ export async function open($, reply) {
   if (reply.send) $.prompt.submit({ text: reply.fill, asUser: true }).catch(() => $.prompt.fill({ text }))
 }
 
-export async function choice($, { ask, choices }) {
+async function choice($, { ask, choices }) {
   let chosen
   try { chosen = await $.ui.ask(ask, choices.map(([label]) => label)) } catch { chosen = choices.at(-1)[0] }
   return choices.find(([label]) => label === chosen)?.[1] ?? chosen
@@ -51,7 +51,8 @@ export async function choice($, { ask, choices }) {
 const COPYING = 170000 // milliseconds; the engine ends within 150 seconds
 
 const STILL = 1200, TICK = 200 // milliseconds without a change in the box before a question that nobody called for
-const EARLY = 1500 // milliseconds within which its answer is a key that was meant for the box
+const EARLY = 1500 // milliseconds within which an answer, Esc as well, is a key that was meant for the box
+const OFTEN = 3 // times that a question is shown: where the client refuses it, its answer is as early
 
 async function settled($, most) { // what stands in the box once nobody types; nothing where that takes too long
   let { text } = await $.prompt.read(), still = 0
@@ -68,14 +69,23 @@ export async function isIdle($) { // from now on nothing is typed, and nothing s
   return await settled($, STILL) === ''
 }
 
-export async function unbidden($, reply, most = Infinity) { // a choice that nobody called for: the last one means no
+async function considered($, reply, waits, most) { // a choice of who saw the question; the last one means no
   const no = reply.choices.at(-1)[1]
-  for (;;) {
-    if (await settled($, most) === undefined) return no
+  for (let shown = 0; shown < OFTEN; shown++) {
+    if ((waits || shown) && await settled($, most) === undefined) return no
     const opened = Date.now()
     const args = await choice($, reply)
-    if (args === no || Date.now() - opened > EARLY) return args
+    if (Date.now() - opened > EARLY) return args
   }
+  return no
+}
+
+export function unbidden($, reply, most = Infinity) { // one that nobody called for
+  return considered($, reply, true, most)
+}
+
+async function bidden($, reply) { // one behind a command: at once, but for who goes on typing meanwhile
+  return considered($, reply, (await $.prompt.read()).text !== '', Infinity)
 }
 
 let due = false // a start had something to ask: it waits for a command of ours
@@ -94,6 +104,6 @@ export async function welcome($) { // in a repository's folder without sessions,
 
 export async function settle($, command, args, given, isCalled = true) {
   let reply = given ?? await ask($, { command, args })
-  for (; reply.ask; reply = await ask($, { command, args })) args = await (isCalled ? choice($, reply) : unbidden($, reply))
+  for (; reply.ask; reply = await ask($, { command, args })) args = await (isCalled ? bidden($, reply) : unbidden($, reply))
   return { ...reply, args } // the words that it answers
 }

@@ -160,6 +160,7 @@ def going_on(desk: Desk) -> list[Rows]:
         tui.type("/trim ")  # behind a space no menu is open, which would take Enter for its first row
         tui.key("Enter")
         frames = [desk.screen(tui, "1. Open the trimmed copy")]
+        tui.wait_idle(2)  # a key that comes at once was meant for the box
         tui.key("Escape")
         tui.wait_gone("1. Open the trimmed copy")
         tui.wait_idle()

@@ -52,7 +52,7 @@ def test_its_commands_answer(tui: Tui, edition: Path, parent: Path) -> None:
     begin(tui, edition)
     tui.submit("/trim")
     tui.wait_for("2. Trim here, in place")
-    tui.wait_idle()
+    tui.wait_idle(2)
     tui.key("Escape")
     tui.wait_gone("2. Trim here, in place")
     tui.wait_idle()

@@ -131,7 +131,7 @@ def test_trimmed_in_place(modern: Tui, plugin: Path, parent: Path) -> None:
     begin(modern, plugin)
     modern.submit("/trim")
     modern.wait_for("2. Trim here, in place")
-    modern.wait_idle()
+    modern.wait_idle(2)
     modern.key("2")
     modern.wait_for("Compacted")
     modern.wait_for("tokens before, about")

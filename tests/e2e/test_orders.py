@@ -106,6 +106,7 @@ class Played:
         """To a copy, which is opened, or told why not."""
         self.ask("/trim", "1. Open the trimmed copy", "othing")
         if "1. Open the trimmed copy" in self.tui.text():
+            self.tui.wait_idle(2)  # a key that comes at once was meant for the box
             self.tui.key("Enter")
             self.tui.wait_gone("1. Open the trimmed copy")
 

@@ -82,7 +82,7 @@ def test_a_handoff_and_a_trim_in_both(both: tuple[Tui, Tui], plugin: Path, paren
         tui.wait_idle()
         tui.submit("/trim")
         tui.wait_for("1. Open the trimmed copy")
-        tui.wait_idle()
+        tui.wait_idle(2)
     for tui in both:
         tui.key("1")
     for tui in both:
@@ -112,7 +112,7 @@ def test_an_untrim_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path) ->
     begin(first, plugin)
     first.submit("/trim")
     first.wait_for("1. Open the trimmed copy")
-    first.wait_idle()
+    first.wait_idle(2)
     first.key("1")
     first.wait_for("This is the new session")
     (trimmed,) = children(first.home, parent)

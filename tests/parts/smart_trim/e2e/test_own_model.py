@@ -67,7 +67,7 @@ def test_what_it_chose_is_trimmed(modern: Tui, plugin: Path, size: tuple[int, in
     modern.submit("/trim")
     for number, words in enumerate(("keep the ALPHAS", WISH), 1):
         modern.wait_for("1. Open the trimmed copy")
-        modern.wait_idle()
+        modern.wait_idle(2)
         for _ in range(4 - number):  # to the line behind the labels
             modern.key("Down")
         modern.type(f"--smart {words}")
@@ -81,7 +81,7 @@ def test_what_it_chose_is_trimmed(modern: Tui, plugin: Path, size: tuple[int, in
         assert json.dumps(asked).count(words) == 1
         assert "cache_control" not in json.dumps(asked)
     modern.wait_for("1. Open the trimmed copy")
-    modern.wait_idle()
+    modern.wait_idle(2)
     for words in ("saves about", "chosen by claude-", "piece [0-9]+ · ", "it took 41,000 tokens read from the cache"):
         assert re.search(words, modern.text())
     assert "Trim here" not in modern.text()

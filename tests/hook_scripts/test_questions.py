@@ -1,0 +1,102 @@
+"""The module's questions, run by node with a client that stands in: which key is an answer, and which was not meant."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from typing import Any
+
+import pytest
+
+from tests.needs import REPO
+
+pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="node is missing")
+
+CHOICES = [["Open", "yes"], ["Not now", "no"]]
+STAND_IN = """
+import { settle } from %(asking)s
+const { answers, called, typed } = %(given)s, told = []
+let now = 0, shown = 0
+Date.now = () => now
+const $ = {
+  plugin: { root: '' },
+  session: {
+    id: async () => '', info: async () => ({}), surfaces: async () => ['terminal'],
+    usage: async () => ({ context: {} }),
+  },
+  process: {
+    hookEnv: async () => ({}),
+    run: async (_, { stdin }) => {
+      const { args } = JSON.parse(stdin)
+      told.push(args)
+      return { exitCode: 0, stdout: JSON.stringify(args ? { text: 'done' } : { ask: 'Open it?', choices: %(choices)s }) }
+    },
+  },
+  clock: { sleep: async ms => { now += ms } },
+  prompt: { read: async () => ({ text: 'x'.repeat(Math.min(typed, 1 + Math.floor(now / 150))) }) },
+  ui: {
+    status: () => {},
+    ask: async () => {
+      shown += 1
+      const [answer, after] = answers.shift()
+      now += after
+      if (!answer) throw new Error('no answer')
+      return answer
+    },
+  },
+}
+await settle($, 'trim', '', undefined, called)
+console.log(JSON.stringify({ told, shown, now }))
+"""
+"""A person who answers the first question with the first of ``answers``, after so many milliseconds, and so on.
+
+``typed`` letters come into the box, one each 150 ms from the beginning on.
+"""
+
+
+def run_question(*answers: tuple[str, int], called: bool, typed: int = 0) -> dict[str, Any]:
+    """What the engine was told, how often the question was shown, and when the answer was taken, in milliseconds."""
+    fields = {
+        "asking": json.dumps((REPO / "hooks" / "asking.mjs").as_uri()),
+        "given": json.dumps({"answers": answers, "called": called, "typed": typed}),
+        "choices": json.dumps(CHOICES),
+    }
+    done = subprocess.run(
+        ["node", "--input-type=module", "-e", STAND_IN % fields],
+        capture_output=True, encoding="utf-8", check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.mark.parametrize("called", [True, False])
+@pytest.mark.parametrize("early", ["Open", "Not now", ""], ids=["first choice", "last choice", "Esc"])
+def test_a_key_as_a_question_opens_is_no_answer(called: bool, early: str) -> None:
+    """It is asked again, after our own commands as well."""
+    done = run_question((early, 300), ("Open", 4000), called=called)
+    assert (done["told"], done["shown"]) == (["", "yes"], 2)
+
+
+@pytest.mark.parametrize("called", [True, False])
+def test_who_looks_at_a_question_is_answered_at_once(called: bool) -> None:
+    """Esc is the last choice."""
+    done = run_question(("", 4000), called=called)
+    assert (done["told"], done["shown"]) == (["", "no"], 1)
+
+
+@pytest.mark.parametrize("called", [True, False])
+def test_a_question_that_nobody_can_be_shown_ends(called: bool) -> None:
+    """A client that refuses it at once is not asked for ever."""
+    done = run_question(*[("", 0)] * 3, called=called)
+    assert (done["told"], done["shown"]) == (["", "no"], 3)
+
+
+def test_a_question_after_a_command_waits_for_who_types() -> None:
+    """Letters that come into the box while the engine looks; with an empty box it opens at once."""
+    assert run_question(("Open", 4000), called=True)["now"] == 4000
+    typing = run_question(("Open", 4000), called=True, typed=20)
+    assert typing["told"] == ["", "yes"]
+    assert typing["now"] > 20 * 150 + 4000
