@@ -141,7 +141,10 @@ def test_it_asks_once_what_shall_happen(
     tui.wait_idle(4)
     tui.wait_for("When a session is full")
     tui.key("2")
-    tui.wait_for("Full sessions are now handed off in place")
+    tui.wait_for("2. Undo it")
+    tui.wait_idle(2)
+    tui.key("1")
+    tui.wait_for("Full sessions are now handed off in place, in every project. To change")
     tui.wait_idle()
     assert settings.load(tui.home.where)["compaction"].value == "12k"
     tui.submit("again")

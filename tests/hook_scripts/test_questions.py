@@ -30,7 +30,8 @@ const $ = {
     run: async (_, { stdin }) => {
       const { args } = JSON.parse(stdin)
       told.push(args)
-      return { exitCode: 0, stdout: JSON.stringify(args ? { text: 'done' } : { ask: 'Open it?', choices: %(choices)s }) }
+      const reply = args ? { text: 'done' } : { ask: 'Open it?', choices: %(choices)s }
+      return { exitCode: 0, stdout: JSON.stringify(reply) }
     },
   },
   clock: { sleep: async ms => { now += ms } },

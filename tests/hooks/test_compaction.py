@@ -12,6 +12,7 @@ import pytest
 from resume_hooks import settings
 from resume_hooks.hooks import compaction, hook_state
 from resume_hooks.hooks.inside import FULL, PLAN, answered
+from resume_hooks.storage import stored_settings
 from resume_hooks.transcripts.transcript import scan
 from tests.builders import SESSION, ConfigHome, assistant, boundary, tool_result, tool_use, user, write_session
 from tests.hooks.test_trim import BULK, bulky
@@ -114,10 +115,12 @@ def test_here_runs_the_clients_compaction(parent: Path) -> None:
     assert "is not an option" in refused["text"]
 
 
-@pytest.mark.parametrize("value", ["trim", "12k", "24k", "handoff", "client"])
+@pytest.mark.parametrize("value", ["trim", "12k", "client"])
 def test_what_is_said_to_be_typed_can_be(parent: Path, value: str) -> None:
     """After the answer: the command that changes it ends with one value, another one."""
-    text = answered("compaction", {"session_id": SESSION, "screen": True, "args": value})["text"]
+    if value != "client":
+        stored_settings.store("compaction", value)
+    text = answered("compaction", {"session_id": SESSION, "screen": True, "args": f"keep {value}"})["text"]
     words = text.rpartition(": ")[2].split()
     assert words[-3:-1] == ["config", "compaction"]
     assert words[-1] in {"trim", "12k", "client"} - {value}
@@ -243,6 +246,16 @@ def test_it_is_asked_once_what_is_to_happen(parent: Path, monkeypatch: pytest.Mo
     assert "81 %" in asked["ask"]
     assert measured("95") == {}
     assert "asks" not in band()
-    assert "Full sessions are now handed off in place. To change: " in measured(asked["choices"][1][1])["text"]
-    assert settings.load()["compaction"].value == "12k"
-    assert measured("nonsense") == {}
+    for no_answer in (asked["choices"][-1][1], "nonsense", "trim@150k"):
+        assert "Nothing was changed" in measured(no_answer)["text"]
+        assert settings.load()["compaction"].source == "default"
+    (keep, kept), (_, undone) = (told := measured(asked["choices"][1][1]))["choices"]
+    assert "Full sessions are now handed off in place" in told["ask"]
+    assert keep == "Keep it"
+    assert settings.load()["compaction"] == ("12k", "file")
+    assert "Full sessions are now handed off in place, in every project. To change: " in measured(kept)["text"]
+    assert settings.load()["compaction"] == ("12k", "file")
+    assert "Nothing was changed" in measured(undone)["text"]
+    assert settings.load()["compaction"].source == "default"
+    stored_settings.store("compaction", "24k")
+    assert "compaction is 24k" in measured(undone)["text"], "set elsewhere meanwhile"

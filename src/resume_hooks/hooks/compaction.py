@@ -20,12 +20,13 @@ from resume_hooks.derive.trim.plan import SessionScan
 from resume_hooks.errors import NothingToTrim, PlanOutdated, UsageError
 from resume_hooks.hooks import hook_state, reply
 from resume_hooks.hooks.after_compaction import given_back
+from resume_hooks.hooks.afterwards import UNDO, decided, keep_or_undo
 from resume_hooks.hooks.request import time_limit
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.reading.digest.opening import characters
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.storage.stored_settings import store
+from resume_hooks.storage.stored_settings import forget, store
 from resume_hooks.system.claude_settings import policy_file
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import plain_line
@@ -63,16 +64,15 @@ QUESTION = "When a session is full, what shall Claude Code do? Now {percent} % o
 ANSWERS = {
     "Trim it in place: old tool output goes, no model is asked": TRIM,
     "Hand off in place: what was said and the last turns stay, no model is asked": settings.USUAL_SIZE,
-    "Its own summary, as now": CLIENT,
+    "Its own summary, as now": "as now",
 }
-"""What answers that, and the value of the setting."""
+"""What answers that, and the value of the setting; the last one, which is also what no answer means, stores nothing."""
 
 NOW = {
-    TRIM: "Full sessions are now trimmed.",
-    CLIENT: "Claude Code now summarizes full sessions.",
+    TRIM: "Full sessions are now trimmed in place, in every project.",
+    settings.USUAL_SIZE: "Full sessions are now handed off in place, in every project.",
 }
-HANDED_OFF = "Full sessions are now handed off in place."
-"""What is told of the value that was chosen; the last of a size."""
+"""What is told of the value that was chosen."""
 
 TITLE = "(trimmed in place by resume-hooks; no model is asked)"
 AT_LINE = "({chosen} of resume-hooks; no model is asked)"  # both stand behind the client's own ``/compact``
@@ -137,14 +137,28 @@ def declining(event: dict[str, Any]) -> Callable[[str], dict[str, Any]]:
 def offer(event: dict[str, Any]) -> dict[str, Any]:
     """Ask once what is to happen when a session is full; or take the answer. Raises ResumeHooksError, OSError."""
     word = reply.field(event, "args")
+    if word in NOW:
+        store(SETTING, word)
+        return keep_or_undo(NOW[word], word)
     if not word.isdigit():
-        value = store(SETTING, word)
-        other = CLIENT if value != CLIENT else TRIM
-        return {"text": f"{NOW.get(word, HANDED_OFF)} To change: {typed(f'config {SETTING} {other}')}"}
+        return _settled(word)
     if int(word) < asks_from().get("asks", 101):
         return {}
     hook_state.keep(ASKED, {"at": time.time()})
     return {"ask": QUESTION.format(percent=word), "choices": [list(row) for row in ANSWERS.items()]}
+
+
+def _settled(word: str) -> dict[str, Any]:
+    """What is told at the end: what is stored and stays, or that nothing is; an undo takes back its own value alone."""
+    before, chosen = decided(word)
+    if before == UNDO and settings.load()[SETTING] == (chosen, "file"):
+        forget(SETTING)
+    now = settings.load()[SETTING]
+    if now.source == "default":
+        told, other = "Nothing was changed: Claude Code summarizes full sessions.", TRIM
+    else:
+        told, other = NOW.get(str(now.value), f"{SETTING} is {now.value}."), CLIENT
+    return {"text": f"{told} To change: {typed(f'config {SETTING} {other}')}"}
 
 
 def asks_from() -> dict[str, Any]:
