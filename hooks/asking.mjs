@@ -94,16 +94,15 @@ export function expect() { due = true }
 export async function welcome($) { // in a repository's folder without sessions, once: those of the folder that it was
   if (!due) return
   due = false
-  const reply = await ask($, { command: 'moved' })
-  if (!reply.ask) return
-  const args = await unbidden($, reply)
-  if (args === reply.choices.at(-1)[1]) return
-  $.ui.status(reply.wait)
-  try { say($, await ask($, { command: 'moved', args }, 'engine', COPYING)) } finally { $.ui.status(undefined) }
+  say($, await settle($, 'moved', '', undefined, false))
 }
 
 export async function settle($, command, args, given, isCalled = true) {
   let reply = given ?? await ask($, { command, args })
-  for (; reply.ask; reply = await ask($, { command, args })) args = await (isCalled ? bidden($, reply) : unbidden($, reply))
+  while (reply.ask) {
+    args = await (isCalled ? bidden($, reply) : unbidden($, reply))
+    if (reply.wait) $.ui.status(reply.wait)
+    try { reply = await ask($, { command, args }, 'engine', reply.wait && COPYING) } finally { $.ui.status(undefined) }
+  }
   return { ...reply, args } // the words that it answers
 }

@@ -138,6 +138,9 @@ def test_a_start_asks_whether_copies_are_kept(tui: Tui, plugin: Path, tmp_path: 
     assert not archived_ids(where)
     tui.wait_idle(2)  # a key that comes at once was meant for the box
     tui.key("1")
+    tui.wait_for("2. Undo it")
+    tui.wait_idle(2)
+    tui.key("1")
     tui.wait_for("archived 1 that go soon")
     assert archived_ids(where) == [soon.stem]
     tui.close()

@@ -102,15 +102,15 @@ def asks(where: Where) -> bool:
     return _leave(ASKED, where)
 
 
-def put_off(where: Where) -> None:
-    """Note that nobody saw the question: the next start asks it. OSError where the state folder can't be written."""
-    with contextlib.suppress(FileNotFoundError):
-        removal.remove_file(os.path.join(where.state, ASKED), where.state)
-
-
 def settle(where: Where) -> None:
     """Note that there is an answer. OSError where the state folder can't be written."""
     _leave(STAMP, where)
+
+
+def reopen(where: Where) -> None:
+    """Take an answer back: copies wait as before it. OSError where the state folder can't be written."""
+    with contextlib.suppress(FileNotFoundError):
+        removal.remove_file(os.path.join(where.state, STAMP), where.state)
 
 
 def line(where: Where, cwd: str = "/") -> str:
