@@ -91,6 +91,10 @@ async function bidden($, reply) { // one behind a command: at once, but for who 
 let due = false // a start had something to ask: it waits for a command of ours
 export function expect() { due = true }
 
+export async function announce($) { // the line that a start says of it without a module
+  say($, await ask($, { command: 'moved', args: 'line' }))
+}
+
 export async function welcome($) { // in a repository's folder without sessions, once: those of the folder that it was
   if (!due) return
   due = false

@@ -32,6 +32,8 @@ BAND = "band"  # what it asks with once a session is large enough to be looked a
 MOVED = "moved"
 """What it asks with at a start in a repository's folder without sessions, or where the vault has a question."""
 
+ANNOUNCED = "line"  # what follows it where the line of the start is asked for, and no question
+
 COLD = "cold"  # what it asks with when a large session is resumed that no cache holds
 
 LEFT = "left"  # what it asks with once Esc ended what was waited for, and which command that was
@@ -234,10 +236,17 @@ def _has_tool() -> bool:
 def _moved(event: dict[str, Any]) -> dict[str, Any]:
     """What the parts say of a folder without sessions, or what came of a yes; else the vault's question.
 
+    For ``ANNOUNCED`` the line of a start.
+
     The question ``of a new folder``: given what the module asks; what comes back is its answer, ``{}`` for none.
     """
     from resume_hooks.hooks import expiring_sessions  # nothing to the commands
 
+    if reply.field(event, "args") == ANNOUNCED:
+        from resume_hooks.hooks.session import of_new_folder  # nothing to the commands
+
+        line = of_new_folder(event)
+        return _text(line) if line else {}
     said = (answer(event) for answer in answers("of a new folder"))
     return next(filter(None, said), None) or expiring_sessions.vault_answer(event, Where())
 

@@ -74,7 +74,7 @@ def handle(event: Dict[str, Any], asked: Collection[str] = ()) -> bytes:
         cold = "" if hook_state.take_fresh(_told_in_client(session_id), PAIR_SECONDS) else cold_line(event, path)
         said = " · ".join(filter(None, (cold, _giant(session_id, path))))
     kept = _of_engine(_kept, event) if source and NEAR_END in asked else ""
-    moved = _of_engine(_of_new_folder, event) if NEW_FOLDER in asked else ""
+    moved = _of_engine(of_new_folder, event) if NEW_FOLDER in asked else ""
     line = " · ".join(filter(None, (said, moved, kept, *(_of_parts() if source else []))))
     return reply.start("", f"resume-hooks: {line}" if line else "")
 
@@ -197,7 +197,7 @@ def _kept(event: Dict[str, Any]) -> str:
     return kept(event)
 
 
-def _of_new_folder(event: Dict[str, Any]) -> str:
+def of_new_folder(event: Dict[str, Any]) -> str:
     """What parts say at a start in a folder that is new to us; each is given the event, and answers with a line."""
     return " · ".join(filter(None, (line(event) for line in seam.answers("at a start in a new folder"))))
 

@@ -113,7 +113,7 @@ def move_project(home: ClientHome, name: str) -> Path:
 
 
 def test_a_folder_that_moved(client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path) -> None:
-    """Asked once, after a command of ours; no session names a commit. A yes copies, and the client resumes them.
+    """A line at the start, a question after a command of ours, once; no session names a commit. A yes copies them.
 
     Where no module runs, a line of the start says it, with the command; nobody is asked again in that folder.
     """
@@ -125,7 +125,9 @@ def test_a_folder_that_moved(client: ClientVersion, home: ClientHome, api: MockA
     old = move_project(home, "elsewhere")
     with Tui(client, home, api) as tui:
         tui.start(plugin_dir=plugin, extra_env=ENGINE)
+        tui.wait_for("This repository was in")
         tui.wait_idle(2)
+        assert "in a shell in this folder" in " ".join(tui.text().replace("│", " ").split())
         assert "Copy them here" not in tui.text()
         tui.submit("/resume-hooks:help")
         tui.wait_for(r"which[\s│]+has[\s│]+2[\s│]+sessions")
