@@ -38,6 +38,9 @@ _LOOKED_AT = 20
 _READ = 1_000
 """Turns that have the words of a phrase whose texts are read at most, to see which of them have the phrase."""
 
+_MOST_REJECTED = 5_000
+"""Turns that are asked for at most where their texts don't have the words that the server says they have."""
+
 _LARGEST = 8 * 1024 * 1024
 """Bytes of a piece that is looked into, unpacked; larger ones hold a line that nobody typed."""
 
@@ -146,12 +149,16 @@ def find(words: Sequence[str], db: Database, among: Narrowing = EVERY, *, most: 
             is_page = len(found) + db.refused - refused >= _RANKED
             fresh = [row for row in sorted(found, key=lambda row: -row.rank) if row[1:3] not in known]
             known.update((row[1:3], row) for row in fresh)
-            hits += reading.hits(fresh, max(_LOOKED_AT, most))
-            is_all = not (is_page and fresh)
-            more = has_phrases and not is_all and len(known) >= _READ
-            if is_all or len(known) >= _READ:
+            hits += reading.hits(fresh, max(_LOOKED_AT, most), is_exact=not has_phrases)
+            is_all = not (is_page and found)
+            rejected = 0 if has_phrases else db.refused - before
+            is_enough = len(known) - rejected >= _READ or len(known) >= _MOST_REJECTED
+            more = has_phrases and not is_all and is_enough
+            if is_all or is_enough:
                 break
-            until = min(row.at for row in found) + _INSTANT
+            until = min(row.at for row in found)
+            if fresh:
+                until += _INSTANT  # there may be more of that instant; else there are too many of it
         if not has_phrases and len(known) - (db.refused - before) >= most:
             break
     best: dict[str, TeamHit] = {}
@@ -192,14 +199,21 @@ class _Reading:
         self._db = db
         self._read = Counter[str]()
 
-    def hits(self, rows: Sequence[_Row], most: int) -> list[TeamHit]:
-        """The hits among turns, the best ranked first, until there are ``most``."""
+    def hits(self, rows: Sequence[_Row], most: int, *, is_exact: bool) -> list[TeamHit]:
+        """The hits among turns, the best ranked first, until there are ``most``.
+
+        Where the server was asked for exactly what is sought, a turn that is no hit counts as refused.
+        """
         sessions = {session.row: session for session in of_rows(self._db, [row.session for row in rows])}
         hits: list[TeamHit] = []
         left = [row for row in rows if row.session in sessions]
         while left and len(hits) < most:
             now, left = left[:_LOOKED_AT], left[_LOOKED_AT:]
-            hits += self._of(now, sessions)
+            before = self._db.refused
+            found = self._of(now, sessions)
+            if is_exact:
+                self._db.refused = max(self._db.refused, before + len(now) - len(found))
+            hits += found
         return hits
 
     def _of(self, rows: list[_Row], sessions: dict[int, TeamSession]) -> list[TeamHit]:
