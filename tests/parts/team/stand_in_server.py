@@ -48,6 +48,7 @@ class StandInServer:
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self._socket.accept()
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # an answer is sent in small pieces
                 threading.Thread(target=self._talk, args=(client,), daemon=True).start()
 
     def _talk(self, client: socket.socket) -> None:

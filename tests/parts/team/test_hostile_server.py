@@ -237,6 +237,25 @@ def test_every_column_of_every_query(home: ConfigHome, tmp_path: Path, capfd: An
             assert state(tmp_path) == before, (begin, column)
 
 
+@pytest.mark.parametrize("step", [0.0, 1.0], ids=["the same page", "ever older pages"])
+def test_a_search_ends(home: ConfigHome, step: float) -> None:
+    """However many full pages a server has, and whether or not they heed the instant that was asked for."""
+    pages = 0
+
+    def answer(query: str) -> list[list[Value]]:
+        nonlocal pages
+        if not query.startswith("select session::text, part::text"):
+            row = good(query)
+            return [row] if row else []
+        pages += 1
+        at = str(1_700_000_000 - pages * step).encode()
+        return [[b"7", b"3", b"0", at, b"0.5"]] * 50
+
+    with served(home, answer) as db:
+        assert not finding.find(["nowhere"], db, most=10).hits
+    assert pages <= 200
+
+
 def good_ones(told: object) -> bool:
     """Whether the good session is in what an act gave: a number of rows, or hits."""
     if isinstance(told, int):

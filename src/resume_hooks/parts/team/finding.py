@@ -38,8 +38,8 @@ _LOOKED_AT = 20
 _READ = 1_000
 """Turns that have the words of a phrase whose texts are read at most, to see which of them have the phrase."""
 
-_MOST_REJECTED = 5_000
-"""Turns that are asked for at most where their texts don't have the words that the server says they have."""
+_MOST_PAGES = 100
+"""Pages of turns that are asked for at most, however many texts lack the words that the server says they have."""
 
 _LARGEST = 8 * 1024 * 1024
 """Bytes of a piece that is looked into, unpacked; larger ones hold a line that nobody typed."""
@@ -142,17 +142,21 @@ def find(words: Sequence[str], db: Database, among: Narrowing = EVERY, *, most: 
     more, before = False, db.refused
     for asked in asked_of(query):
         until = datetime.now(UTC) + _AHEAD
-        while len(hits) < most:
+        for page in range(1, _MOST_PAGES + 1):
+            if len(hits) >= most:
+                break
             told = (asked, among.since or "-infinity", _RANKED, among.mine, among.project, until)
             refused = db.refused
-            found = db.rows(_FIND, told, _ROW)
+            turns = db.rows(_FIND, told, _ROW)
+            found = [row for row in turns if row.at < until]
+            db.refused += len(turns) - len(found)
             is_page = len(found) + db.refused - refused >= _RANKED
             fresh = [row for row in sorted(found, key=lambda row: -row.rank) if row[1:3] not in known]
             known.update((row[1:3], row) for row in fresh)
             hits += reading.hits(fresh, max(_LOOKED_AT, most), is_exact=not has_phrases)
             is_all = not (is_page and found)
             rejected = 0 if has_phrases else db.refused - before
-            is_enough = len(known) - rejected >= _READ or len(known) >= _MOST_REJECTED
+            is_enough = len(known) - rejected >= _READ or page == _MOST_PAGES
             more = has_phrases and not is_all and is_enough
             if is_all or is_enough:
                 break
