@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.derive.fresh_child import OPENING_LINE
+from resume_hooks.reading.char_budget import indent_text
 from resume_hooks.reading.digest import opening
 from resume_hooks.reading.digest.entries import digest_at
 from tests.builders import (
@@ -124,7 +125,7 @@ def test_a_kept_digest_is_read_and_not_found(config_home: ConfigHome, cli: Cli, 
     digest = digest_at(str(child))
     assert digest is not None
     done = cli("read", f"{child.stem}:3")
-    assert opening.full(digest) in done.stdout.decode()
+    assert indent_text(opening.full(digest)) in done.stdout.decode()
     hits = document("search", "zymurgy", "--all")["data"]["hits"]
     assert {hit["session_id"] for hit in hits} == {SESSION}
 
