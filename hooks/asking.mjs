@@ -48,8 +48,6 @@ async function choice($, { ask, choices }) {
   return choices.find(([label]) => label === chosen)?.[1] ?? chosen
 }
 
-const COPYING = 170000 // milliseconds; the engine ends within 150 seconds
-
 const STILL = 1200, TICK = 200 // milliseconds without a change in the box before a question that nobody called for
 const EARLY = 1500 // milliseconds within which an answer, Esc as well, is a key that was meant for the box
 const OFTEN = 3 // times that a question is shown: where the client refuses it, its answer is as early
@@ -63,10 +61,6 @@ async function settled($, most) { // what stands in the box once nobody types; n
     text = now
     if (still >= STILL) return text
   }
-}
-
-export async function isIdle($) { // from now on nothing is typed, and nothing stands in the box
-  return await settled($, STILL) === ''
 }
 
 async function considered($, reply, waits, most) { // a choice of who saw the question; the last one means no
@@ -88,25 +82,11 @@ async function bidden($, reply) { // one behind a command: at once, but for who 
   return considered($, reply, (await $.prompt.read()).text !== '', Infinity)
 }
 
-let due = false // a start had something to ask: it waits for a command of ours
-export function expect() { due = true }
-
-export async function announce($) { // the line that a start says of it without a module
-  say($, await ask($, { command: 'moved', args: 'line' }))
-}
-
-export async function welcome($) { // in a repository's folder without sessions, once: those of the folder that it was
-  if (!due) return
-  due = false
-  say($, await settle($, 'moved', '', undefined, false))
-}
-
 export async function settle($, command, args, given, isCalled = true) {
   let reply = given ?? await ask($, { command, args })
   while (reply.ask) {
     args = await (isCalled ? bidden($, reply) : unbidden($, reply))
-    if (reply.wait) $.ui.status(reply.wait)
-    try { reply = await ask($, { command, args }, 'engine', reply.wait && COPYING) } finally { $.ui.status(undefined) }
+    reply = await ask($, { command, args })
   }
   return { ...reply, args } // the words that it answers
 }

@@ -30,9 +30,7 @@ PANED = {"search", "sessions"}  # what opens it; words of /sessions are searched
 BAND = "band"  # what it asks with once a session is large enough to be looked at
 
 MOVED = "moved"
-"""What it asks with at a start in a repository's folder without sessions, or where the vault has a question."""
-
-ANNOUNCED = "line"  # what follows it where the line of the start is asked for, and no question
+"""What it asks with at a start in a repository's folder without sessions, or before the vault's first copy."""
 
 COLD = "cold"  # what it asks with when a large session is resumed that no cache holds
 
@@ -182,12 +180,12 @@ def _cold(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _band(event: dict[str, Any]) -> dict[str, Any]:
-    """How full the session is and what fits best; and from where on there is something to ask or to do."""
+    """How full the session is and what fits best; and from where on there is something to tell or to do."""
     session_id, used = reply.field(event, "session_id"), event.get("tokens")
     if not (is_session_id(session_id) and isinstance(used, int)):
         return {}
     shown = context_notice.band(session_id, reply.transcript(event, session_id, Where()), used)
-    return shown if compaction.why_not_asked(event) else shown | compaction.asks_from() | compaction.line()
+    return shown if compaction.why_not_asked(event) else shown | compaction.tells_from() | compaction.line()
 
 
 def _offer(_: dict[str, Any]) -> dict[str, Any]:
@@ -234,21 +232,15 @@ def _has_tool() -> bool:
 
 
 def _moved(event: dict[str, Any]) -> dict[str, Any]:
-    """What the parts say of a folder without sessions, or what came of a yes; else the vault's question.
+    """What the parts say of a folder without sessions, and what the vault does before it begins; ``{}`` for nothing.
 
-    For ``ANNOUNCED`` the line of a start.
-
-    The question ``of a new folder``: given what the module asks; what comes back is its answer, ``{}`` for none.
+    The question ``of a new folder``: given what the module asks; what comes back is a line, ``""`` for none.
     """
     from resume_hooks.hooks import expiring_sessions  # nothing to the commands
 
-    if reply.field(event, "args") == ANNOUNCED:
-        from resume_hooks.hooks.session import of_new_folder  # nothing to the commands
-
-        line = of_new_folder(event)
-        return _text(line) if line else {}
-    said = (answer(event) for answer in answers("of a new folder"))
-    return next(filter(None, said), None) or expiring_sessions.vault_answer(event, Where())
+    said = [line(event) for line in answers("of a new folder")]
+    line = " · ".join(filter(None, [*said, expiring_sessions.vault_line(event, Where())]))
+    return _text(line) if line else {}
 
 
 def _left(event: dict[str, Any]) -> dict[str, Any]:
@@ -279,7 +271,7 @@ UNTYPED: dict[str, tuple[Callable[[dict[str, Any]], dict[str, Any]], Callable[[s
     BAND: (_band, _nothing),
     OFFER: (_offer, _nothing),
     TOOL: (_tool, _text),
-    FULL: (compaction.offer, _nothing),
+    FULL: (compaction.choice, _nothing),
     MOVED: (_moved, _text),
     LEFT: (_left, _nothing),
     COLD: (_cold, _nothing),
