@@ -42,9 +42,9 @@ export async function open($, reply) {
   if (reply.send) $.prompt.submit({ text: reply.fill, asUser: true }).catch(() => $.prompt.fill({ text }))
 }
 
-async function choice($, { ask, choices }) {
+async function choice($, { ask, choices }, labels) {
   let chosen
-  try { chosen = await $.ui.ask(ask, choices.map(([label]) => label)) } catch { chosen = choices.at(-1)[0] }
+  try { chosen = await $.ui.ask(ask, labels) } catch { chosen = choices.at(-1)[0] }
   return choices.find(([label]) => label === chosen)?.[1] ?? chosen
 }
 
@@ -64,11 +64,12 @@ async function settled($, most) { // what stands in the box once nobody types; n
 }
 
 async function considered($, reply, waits, most) { // a choice of who saw the question; the last one means no
-  const no = reply.choices.at(-1)[1]
+  const no = reply.choices.at(-1)[1], labels = reply.choices.map(([label]) => label)
+  if (waits) labels.unshift(labels.pop()) // what stands under Enter is to do nothing
   for (let shown = 0; shown < OFTEN; shown++) {
     if ((waits || shown) && await settled($, most) === undefined) return no
     const opened = Date.now()
-    const args = await choice($, reply)
+    const args = await choice($, reply, labels)
     if (Date.now() - opened > EARLY) return args
   }
   return no
@@ -82,10 +83,17 @@ async function bidden($, reply) { // one behind a command: at once, but for who 
   return considered($, reply, (await $.prompt.read()).text !== '', Infinity)
 }
 
+async function returned($, reply, args) { // words that were meant for the box go back there
+  if (reply.choices.some(([, word]) => word === args)) return args
+  const { text } = await $.prompt.read()
+  await $.prompt.fill({ text: args + text })
+  return reply.choices.at(-1)[1]
+}
+
 export async function settle($, command, args, given, isCalled = true) {
   let reply = given ?? await ask($, { command, args })
   while (reply.ask) {
-    args = await (isCalled ? bidden($, reply) : unbidden($, reply))
+    args = isCalled ? await bidden($, reply) : await returned($, reply, await unbidden($, reply))
     reply = await ask($, { command, args })
   }
   return { ...reply, args } // the words that it answers
