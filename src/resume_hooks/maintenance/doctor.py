@@ -383,7 +383,7 @@ def _vault(_: str) -> Finding:
     if not may:
         return note(f"{size}; no more are made: {why}", code="off")
     if said := permission.awaited(Where()):
-        return note(f"{size}. {said}", "Answer now: resume-hooks config vault on", "awaited")
+        return note(f"{size}. {said}", "To have them made sooner: resume-hooks config vault on", "awaited")
     most, takes = settings.vault_room(), sum(each.stored for each in kept)
     if most and takes > most:
         remedy = "Ancestors of sessions that are there stay. Raise it: resume-hooks config vault 40G"
