@@ -114,6 +114,14 @@ def test_here_runs_the_clients_compaction(parent: Path) -> None:
     assert "is not an option" in refused["text"]
 
 
+@pytest.mark.usefixtures("parent")
+def test_a_trim_that_saves_too_little_is_not_asked_about() -> None:
+    """By the limit that the shell has, too; a card says so."""
+    saying = answered("trim", {"session_id": SESSION, "screen": True, "args": "--min-savings 900000"})
+    assert saying.keys() == {"text"}
+    assert saying["text"].startswith("trim · not worth a new session")
+
+
 def automatic(rows: list[dict[str, Any]], chosen: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What the module gets where the client compacts by itself."""
     monkeypatch.setenv("RESUME_HOOKS_COMPACTION", chosen)
