@@ -246,7 +246,7 @@ class SessionLister:
             expires_days=None if expires is None else max(0, int((expires - self._now) // DAY)),
             expires_at=None if expires is None else clock.from_epoch(expires),
             kept=is_archived(session.session_id, 0.0, self.where),
-            open=bool(self._clients.why_open(session)) if own else bool(agent.why_open(session)),
+            open=self._clients.has_open(session) if own else bool(agent.why_open(session)),
             commands=agent.commands(session.session_id, folder),
         )
 
