@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.errors import SessionNotFound, UsageError, WriteFailed
+from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.parts.codex.sessions import copies, files
 from resume_hooks.parts.codex.transcripts.lines import can_unpack
 from resume_hooks.paths import Where
@@ -342,3 +342,14 @@ def test_ends_agree_with_the_whole(config_home: ConfigHome, home: Path) -> None:
         assert (ends.cwd, ends.version) == (whole.cwd, whole.version)
         assert ends.title == whole.title or ends.meta.base  # type: ignore[attr-defined]
         assert ends.own_turns is whole.own_turns is True
+
+
+def test_an_archived_thread_is_not_started(config_home: ConfigHome, home: Path) -> None:
+    """Codex would only say that it can't be resumed; we say what brings it back."""
+    path = write(home, TALK)
+    (home / "archived_sessions").mkdir()
+    path.rename(home / "archived_sessions" / path.name)
+    (agent,) = registry.others(config_home.where)
+    with pytest.raises(ResumeHooksError, match="archived") as refused:
+        agent.launch(THREAD)
+    assert f"codex unarchive {THREAD}" in refused.value.remedy
