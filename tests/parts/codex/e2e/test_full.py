@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.plugin import ENGINE
-from tests.parts.codex.e2e.client import CodexHome
+from tests.parts.codex.e2e.client import COMPACTION, CodexHome
 from tests.parts.codex.e2e.responses import spoken
 from tests.parts.codex.e2e.test_plugin import TRUSTED, plugged
 from tests.parts.codex.e2e.tui import CodexTui
 
-COMPACTION = "CONTEXT CHECKPOINT COMPACTION"
 FULL = (246_000, pytest.param(250_000, marks=pytest.mark.wide), pytest.param(258_000, marks=pytest.mark.wide))
 
 
