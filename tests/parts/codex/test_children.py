@@ -160,6 +160,18 @@ def test_a_cut_ends_with_the_turn(where: Where) -> None:
     assert [line["type"] for line in lines_of(whole.file)].count("turn_context") == 1
 
 
+def test_what_a_thread_is_set_to_last_is_its_forks_own(where: Where) -> None:
+    """The event names the thread that it is of; 0.144 named none."""
+    older, newest = (
+        rollouts.event("thread_settings_applied", thread_id=THREAD, thread_settings={"n": n}) for n in "12"
+    )
+    talk = [older, rollouts.said("user", "begin"), newest, rollouts.said("assistant", "done")]
+    rollouts.write(codex_of(where), [rollouts.meta(), *talk])
+    fork = write(agents.fork(thread(where), where), where)
+    told = [line["payload"] for line in lines_of(fork.file) if "thread_settings" in line["payload"]]
+    assert [(each["thread_id"], each["thread_settings"]) for each in told] == [(fork.session_id, {"n": "2"})]
+
+
 def test_a_summary_that_nobody_can_read_is_said_so(where: Where) -> None:
     """In the other agent a sentence stands in its place."""
     left = [rollouts.said("user", "begin"), rollouts.item("compaction", encrypted_content="x" * 99)]
