@@ -134,14 +134,17 @@ class HeadTail:
     def first_prompt(self) -> str:
         """The text of the first prompt, or ``""``: where the head holds none, as far as a megabyte tells."""
         found = first_prompt_in(self._opening())
-        if found or self.small:
-            return found
-        try:  # it may stand behind lines that are longer than the reach
+        return found if found or self.small else first_prompt_in(self.early_records)
+
+    @property
+    def early_records(self) -> Iterator[records.Record]:
+        """The whole records of the first megabyte, one by one: lines may be longer than the reach."""
+        try:
             with open(self.path, "rb") as stream:
                 region = stream.read(WIDE_REACH)
-                return first_prompt_in(_whole(region, keep_last=not stream.read(1)))
+                return _whole(region, keep_last=not stream.read(1))
         except OSError:
-            return ""  # gone since it was read
+            return iter(())  # gone since it was read
 
     @property
     def early_prompts(self) -> Iterator[str]:
