@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 from resume_hooks import clock
-from resume_hooks.paths import session_id_of
+from resume_hooks.paths import is_session_id, session_id_of
 from resume_hooks.system.text import one_line
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.attachments import hook_output, hook_texts
@@ -301,6 +301,12 @@ class HeadTail:
         if first is None:
             return b'"isSidechain":true' in self.head  # a first line that is longer than the reach
         return bool(first.get("isSidechain"))
+
+    @property
+    def started_by(self) -> str:
+        """The id of the session whose sub-agent's transcript the file is; ``""`` where it is none, or doesn't tell."""
+        told = self._first_field("sessionId") if self.is_sidechain else ""
+        return told if is_session_id(told) else ""
 
     @property
     def folders(self) -> list[str]:

@@ -31,7 +31,7 @@ from resume_hooks.sessions.locate import SessionFile, resolve
 from resume_hooks.transcripts.records import Record
 from tests.crashes import crashes
 from tests.parts.codex import rollouts
-from tests.parts.codex.rollouts import THREAD, effective, every_rollout, find_in_corpus
+from tests.parts.codex.rollouts import OTHER, THREAD, effective, every_rollout, find_in_corpus
 
 BIG = "word " * 2_000
 
@@ -145,6 +145,15 @@ def test_a_new_child_is_not_open_and_names_no_agent(where: Where) -> None:
     later = time.time() + 10
     os.utime(child.file, (later, later))
     assert "seconds ago" in agent.why_open(agent.session(child.file))
+
+
+def test_a_refused_sub_agent_is_told_whose_it_is(where: Where) -> None:
+    """The user has its id from a file's name, and nothing that leads from there."""
+    lines = [rollouts.meta(parent_thread_id=OTHER), rollouts.said("user", "look"), rollouts.said("assistant", "so")]
+    rollouts.write(codex_of(where), lines)
+    with pytest.raises(UsageError, match="sub-agent") as refused:
+        agents.fork(thread(where), where)
+    assert OTHER in refused.value.remedy
 
 
 def test_a_cut_ends_with_the_turn(where: Where) -> None:

@@ -101,6 +101,11 @@ class RolloutEnds(HeadTail):
         return bool(self.meta.spawned_by)
 
     @property
+    def started_by(self) -> str:
+        """That thread's id."""
+        return self.meta.spawned_by
+
+    @property
     def tag(self) -> str:
         """The only mark that Codex gives a thread: that it is archived."""
         return "archived" if is_archived(self.path) else ""
