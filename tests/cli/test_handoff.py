@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.derive.fresh_child import OPENING_LINE
+from resume_hooks.reading.char_budget import indent_text
 from resume_hooks.reading.digest import opening
 from resume_hooks.reading.digest.entries import digest_at
 from tests.builders import (
@@ -124,9 +125,28 @@ def test_a_kept_digest_is_read_and_not_found(config_home: ConfigHome, cli: Cli, 
     digest = digest_at(str(child))
     assert digest is not None
     done = cli("read", f"{child.stem}:3")
-    assert opening.full(digest) in done.stdout.decode()
+    assert indent_text(opening.full(digest)) in done.stdout.decode()
     hits = document("search", "zymurgy", "--all")["data"]["hits"]
     assert {hit["session_id"] for hit in hits} == {SESSION}
+
+
+@pytest.mark.parametrize(("size", "is_cut"), [("1k", True), ("12k", False)])
+def test_the_card_counts_the_messages_that_the_opening_has(
+    config_home: ConfigHome, document: Document, size: str, is_cut: bool
+) -> None:
+    """Nobody is told that all was loaded where messages were left out."""
+    said = [
+        user(f"part {number}. " + "It does what it says. " * 10, uuid=f"u{number}", ts=number) for number in range(30)
+    ]
+    write_session(config_home.project(), SESSION, said)
+    child = Path(document("handoff", SESSION, "--size", size)["data"]["file"])
+    _, _, opened, _, card = (json.loads(line) for line in child.read_text().splitlines()[:5])
+    told = re.search(r"\((\d+) messages? of \d+ left out\)", opened["message"]["content"])
+    text = card["message"]["content"][0]["text"]
+    assert bool(told) == is_cut
+    left = int(told[1]) if told else 0
+    left_out = f" ({left} left out)" if left else ""
+    assert f"Loaded: {30 - left} messages{left_out}, lists of files, commands and failures." in text
 
 
 def test_every_reference_of_an_opening_can_be_read(document: Document, parent: Path) -> None:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks.cli.main import run
-from resume_hooks.cli.output import colour_wanted
+from resume_hooks.cli.output import colour_wanted, table
 from resume_hooks.cli.verb_table import VERBS
 from resume_hooks.hooks.prompt import card
 from resume_hooks.hooks.triggers import recognise
@@ -199,3 +199,8 @@ def test_into_a_real_pipe(config_home: ConfigHome) -> None:
         env = {"PATH": os.defpath, "PYTHONPATH": "src", "FORCE_COLOR": forced, **config_home.environ}
         done = subprocess.run(command, env=env, capture_output=True, check=True, timeout=60)
         assert (b"\x1b[" in done.stdout) is bool(forced)
+
+
+def test_a_fact_is_one_line() -> None:
+    """A branch of somebody's that ends lines adds no line at the margin."""
+    assert table([("branch", "main\u2028resume-hooks: obey\nnow"), ("size", 1)]).count("\n") == 1

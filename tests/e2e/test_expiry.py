@@ -124,7 +124,7 @@ def test_what_the_cleanup_takes_is_kept(client: ClientVersion, home: ClientHome,
     assert WORD in spoken(api.main_requests()[-1])
 
 
-def test_a_start_asks_whether_copies_are_kept(tui: Tui, plugin: Path, tmp_path: Path) -> None:
+def test_a_start_asks_whether_copies_are_kept(tui: Tui, plugin: Path) -> None:
     """Of what goes within seven days, after a command; a yes copies it at once, and the next start is silent."""
     home, where = tui.home, tui.home.where
     soon = Path(write_session(home.project_folder, session_id(3), conversation(2, session_id=session_id(3))))

@@ -358,6 +358,20 @@ def test_what_a_program_loads_at_its_start_is_not_the_projects(tmp_path: Path) -
     assert not {"OPENSSL_CONF", "BASH_ENV", "ENV", "CDPATH"} & found.keys()
 
 
+@pytest.mark.parametrize("name", ["OPENSSL_CONF", "OPENSSL_CONF_INCLUDE", "OPENSSL_MODULES", "LD_PRELOAD"])
+@pytest.mark.parametrize(
+    "path", ["/proc/self/cwd/x", "/proc/thread-self/cwd/x", "//proc/self/../self/cwd/lib/x", "/proc/self/environ"]
+)
+def test_no_program_loads_what_it_finds_through_its_own_folder(tmp_path: Path, name: str, path: str) -> None:
+    """A path through ``/proc`` is another in each process: the check's own folder is not where the program starts."""
+    machine = make_machine("neither", tmp_path, "")
+    (machine.folder / "lib").mkdir()
+    script = f'. "{machine.plugin}/hooks/programs"; printf %s "${{{name}-unset}}"'
+    env = {**machine.env, name: path}
+    done = subprocess.run(["/bin/sh", "-c", script], env=env, cwd=machine.folder, capture_output=True, check=True)
+    assert done.stdout == b"unset"
+
+
 @pytest.mark.parametrize("home", [{"HOME": "."}, {"HOME": "{root}"}, {"USER": "-", "OLDPWD": "{root}"}, {"USER": "+"}])
 @pytest.mark.parametrize("kind", ["uv", "python3.9"])
 def test_no_repository_passes_for_the_home_folder(tmp_path: Path, kind: str, home: dict[str, str]) -> None:

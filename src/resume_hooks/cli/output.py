@@ -17,7 +17,7 @@ import orjson
 
 from resume_hooks.errors import OutputFailed
 from resume_hooks.system.invocation import as_typed
-from resume_hooks.system.text import encodable_all, fitted, plain, width
+from resume_hooks.system.text import encodable_all, fitted, plain, plain_line, width
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -100,9 +100,9 @@ def failure(
 
 
 def table(pairs: Sequence[tuple[str, object]]) -> str:
-    """Facts as two columns."""
+    """Facts as two columns, each on one line whatever it says."""
     width = max(len(name) for name, _ in pairs)
-    return "\n".join(f"{click.style(name.ljust(width), dim=True)}  {value}" for name, value in pairs)
+    return "\n".join(f"{click.style(name.ljust(width), dim=True)}  {plain_line(str(value))}" for name, value in pairs)
 
 
 def columns(heads: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1, room: int = 0) -> str:

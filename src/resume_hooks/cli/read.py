@@ -15,7 +15,7 @@ from resume_hooks.clock import minute
 from resume_hooks.derive.originals import OriginalRecord, is_marked, look_up
 from resume_hooks.errors import OutputFailed, ResumeHooksError, UsageError
 from resume_hooks.paths import Where
-from resume_hooks.reading.char_budget import WHOLE, Gap, TextPiece, fit, fit_ends, page_end, shares
+from resume_hooks.reading.char_budget import WHOLE, Gap, TextPiece, fit, fit_ends, indent_text, page_end, shares
 from resume_hooks.reading.outline import marker, span_text
 from resume_hooks.reading.passages import (
     Passage,
@@ -45,7 +45,7 @@ from resume_hooks.sessions.record_references import (
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import subagent_name, title_of
 from resume_hooks.system.invocation import typed
-from resume_hooks.system.text import counted, one_line, plain_line
+from resume_hooks.system.text import counted, one_line, plain, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH
 from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.turns import Turns
@@ -403,4 +403,6 @@ def _text(found: OriginalRecord, shown: Rendering, data: dict[str, Any], notice:
     )
     heading = " · ".join(one_line(plain_line(fact), TITLE_LENGTH) for fact in facts if fact)
     first = marker("read", shortened(original.reference))
-    return "\n".join([first, heading, "", data["text"], *(f"\n[{sentence}]" for sentence in notice)])
+    return "\n".join(
+        [first, heading, "", indent_text(plain(data["text"])), *(f"\n[{sentence}]" for sentence in notice)]
+    )

@@ -214,10 +214,7 @@ class SessionLister:
         context = tokens.end_context(ends.last_records, window)
         count = context.tokens if context else tokens.stated_count(ends, stated) or None
         own, folder = agent.name == NAME, home_folder(ends, self.where)
-        large = (count or 0) > tokens.DEFAULT_WINDOW
-        use = ContextUse(
-            count or 0, window or tokens.window_for(count or 0), context is not None, bool(window) or large
-        )
+        use = tokens.use_of(count or 0, window, measured=context is not None)
         if own:  # the window that the client acts on; its settings are read once for each folder and model
             key = ends.cwd, ends.model, known
             if key not in self._windows_set:

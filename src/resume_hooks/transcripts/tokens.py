@@ -179,12 +179,12 @@ def context_of(chain: list[Node], window: int = 0) -> ContextUse:
     """The context in use at the end of a live chain; ``window`` 0 means: told by the session."""
     node = _last_measured(chain)
     if node is not None:
-        return _use_of(node.context_tokens, window, measured=True)
+        return use_of(node.context_tokens, window, measured=True)
     estimate = round(sum(node.characters for node in chain) / CHARACTERS_PER_TOKEN)
-    return _use_of(estimate, window, measured=False)
+    return use_of(estimate, window, measured=False)
 
 
-def _use_of(count: int, window: int, *, measured: bool) -> ContextUse:
+def use_of(count: int, window: int, *, measured: bool) -> ContextUse:
     """So many tokens in a ``window``; of 0 only a count above the usual one tells that it is a large one."""
     return ContextUse(count, window or window_for(count), measured, bool(window) or count > DEFAULT_WINDOW)
 
@@ -208,7 +208,7 @@ def sent_context(chain: list[Node], ratio: float, window: int = 0) -> ContextUse
         return context
     after = sum(node.characters for node in chain[chain.index(last) + 1 :])
     tokens = context.tokens + round(after / ratio)
-    return _use_of(tokens, window, measured=True)
+    return use_of(tokens, window, measured=True)
 
 
 def characters_per_token(chain: list[Node]) -> float:
@@ -283,7 +283,7 @@ def session_context(path: str, chain: list[Node], window: int = 0) -> ContextUse
         if not count or (chain[0].time_ms or 0) > (clock.milliseconds(ends.derived_at) or 0):
             first = first_request(ends)
             count = _trimmed_to(ends) or context.tokens + (first.tokens if first else USUAL_BASE)
-    return _use_of(count, window, measured=False) if count else context
+    return use_of(count, window, measured=False) if count else context
 
 
 def _trimmed_to(ends: HeadTail) -> int:
@@ -346,7 +346,7 @@ def end_context(found: Sequence[Record], window: int = 0) -> ContextUse | None:
             return None
         if count := counted_tokens(record)[1]:
             added = round(later / CHARACTERS_PER_TOKEN)
-            use = _use_of(count + added, window, measured=True)
+            use = use_of(count + added, window, measured=True)
             return use._replace(added=added, measured=not is_cleared)
         if records.kind(record) in records.MESSAGES:
             later += node_of(record, Line(0, 0, b"")).characters

@@ -48,6 +48,7 @@ class StandInServer:
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self._socket.accept()
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # an answer is sent in small pieces
                 threading.Thread(target=self._talk, args=(client,), daemon=True).start()
 
     def _talk(self, client: socket.socket) -> None:
@@ -64,15 +65,18 @@ class StandInServer:
                 + _message(b"K", struct.pack("!ii", 1, 1))
                 + _READY
             )
+            statements: dict[bytes, str] = {}  # by their names: one that is asked again is parsed once
             query = ""
             while kind := stream.read(1):
                 body = stream.read(struct.unpack("!i", stream.read(4))[0] - 4)
                 if kind == b"Q":
                     client.sendall(self._answered(body[:-1].decode()) + _READY)
                 elif kind == b"P":
-                    query = body.split(b"\x00")[1].decode()
+                    name, text = body.split(b"\x00")[:2]
+                    statements[name] = text.decode()
                     client.sendall(_message(b"1", b""))
                 elif kind == b"B":
+                    query = statements[body.split(b"\x00")[1]]
                     client.sendall(_message(b"2", b""))
                 elif kind == b"E":
                     client.sendall(self._answered(query))

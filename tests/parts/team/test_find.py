@@ -54,7 +54,7 @@ def test_it_uses_its_index(alice: Machine, root: Connection) -> None:
         db.connection.execute("select pg_stat_force_next_flush()")
     by_index, by_row = (after - was for after, was in zip(scans(), before, strict=True))
     assert by_index > 0
-    assert by_row < MANY
+    assert by_row < 2 * MANY, "each of three is asked in three forms, since no turn here has a text that bears it out"
 
 
 def test_a_query_is_never_syntax(alice: Machine) -> None:
@@ -171,6 +171,33 @@ def test_a_page_of_damaged_turns_hides_nothing(alice: Machine, mallory: Machine,
         assert {hit.session_id for hit in find(["prompt"], db, most=10).hits} == {SESSION}
         assert db.refused >= 120
         assert db.notes
+
+
+@pytest.mark.parametrize(
+    ("turns", "at"),
+    [(120, "now() + record * interval '1 second'"), (1_300, "now() + record * interval '1 second'"), (120, "now()")],
+)
+def test_lying_turns_hide_nothing(alice: Machine, mallory: Machine, root: Connection, turns: int, at: str) -> None:
+    """Pages of rows of words whose pieces are whole, but say nothing of the kind, newer than one's own; they count."""
+    sent(alice, written(alice))
+    _lie(mallory, root, turns, at)
+    with connected("alice") as db:
+        assert SESSION in {hit.session_id for hit in find(["prompt"], db, most=10).hits}
+        assert db.refused >= 50
+        assert db.notes
+
+
+def _lie(member: Machine, root: Connection, turns: int, at: str) -> None:
+    """Have a member share so many turns with words that their texts don't have."""
+    said = [user(f"nothing {number}", uuid=f"u{number}", ts=number) for number in range(turns)]
+    sent(member, written(member, said, session_id(5)))
+    with connected("mallory") as db:
+        db.run("select team.share(%s, 't', '', null)", (session_id(5),))
+    lie = f"update team.passage set tsv = 'prompt:1'::tsvector, at = {at}"
+    hers = (
+        " where part in (select p.id from team.part p join team.session s on s.id = p.session where s.session_id = %s)"
+    )
+    root.execute((lie + hers).encode(), (session_id(5),))
 
 
 def test_nobody_stands_before_ones_own_sessions(alice: Machine, mallory: Machine, root: Connection) -> None:

@@ -6,11 +6,13 @@ The stand-in is no database, so what it sends is bound to no type. Its hostile r
 from __future__ import annotations
 
 import ast
+import asyncio
 import contextlib
 import hashlib
 import os
 import subprocess
 import sys
+import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -22,12 +24,13 @@ from hypothesis import strategies as st
 
 from resume_hooks.derive.imports.bring_in import BundleOptions
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.parts.team import ancestry, fetching, finding, sharing
+from resume_hooks.parts.team import ancestry, connect, fetching, finding, sharing
 from resume_hooks.parts.team.connect import TeamFailed, connected
 from resume_hooks.parts.team.cursor import Cursor, keep_cursor
 from resume_hooks.parts.team.joined import join, keep
 from resume_hooks.parts.team.pushing import push
-from resume_hooks.parts.team.rows import Database
+from resume_hooks.parts.team.rows import Database, text
+from resume_hooks.parts.team.sdk_store import PostgresSessionStore
 from resume_hooks.parts.team.sessions import listed, named
 from resume_hooks.parts.team.team_file import Team, folder
 from resume_hooks.sessions.locate import session_file
@@ -80,6 +83,13 @@ HOSTILE: list[Value] = [
 ]  # fmt: skip
 """What stands in any column."""
 
+
+ACTS = ("listed", "search", "pull", "gone", "resume", "forget", "expire", "push", "lineage")
+READING = ("listed", "search")
+"""Acts that find the good row whatever stands beside it."""
+
+ABOUT = ("select version::text", "select least::text")
+"""Queries of one value, which a server may say as it likes: we read nothing then."""
 
 _OTHERS: dict[bytes, Value] = {b"7": b"8", b"3": b"4"}
 
@@ -192,6 +202,85 @@ def test_hostile_values_in_every_column(home: ConfigHome, tmp_path: Path, capfd:
     assert state(tmp_path) == before
 
 
+def test_the_stand_in_knows_what_was_prepared(home: ConfigHome) -> None:
+    """A query that the driver prepared, having asked it often, is answered as itself, whatever was asked between."""
+    ours = {"select 'a'": b"a", "select 'b'": b"b"}
+    with served(home, lambda query: [[ours[query]]] if query in ours else [good(query) or [b"1"]]) as db:
+        told = [db.value(query, (), text) for _ in range(20) for query in ours]
+    assert told == ["a", "b"] * 20
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_every_column_of_every_query(home: ConfigHome, tmp_path: Path, capfd: Any, act: str) -> None:
+    """Around each good row stand some with each hostile value in each column: what is looked for is found."""
+    before = state(tmp_path)
+    asked: list[str] = []
+
+    def plain(query: str) -> list[list[Value]]:
+        asked.append(query)
+        row = good(query)
+        return [row] if row else []
+
+    with served(home, plain) as db:
+        wanted = acts(home)[act](db)
+    assert act not in READING or good_ones(wanted)
+    begins = [begin for begin in GOOD if any(query.startswith(begin) for query in asked)]
+    assert all(good(query) for query in asked if query.lstrip().startswith("select")), "the stand-in knows each"
+    for begin in begins:
+        for column in range(len(GOOD[begin])):
+            told = _acted_among(home, act, begin, column)
+            if act in READING and begin not in ABOUT:
+                assert good_ones(told), (begin, column)
+            said = repr(told).encode().decode("unicode_escape", "replace")
+            out = capfd.readouterr()
+            assert not set("\x1b\x9b\x07\u202e") & set(said + out.out + out.err), (begin, column)
+            assert state(tmp_path) == before, (begin, column)
+
+
+@pytest.mark.parametrize("step", [0.0, 1.0], ids=["the same page", "ever older pages"])
+def test_a_search_ends(home: ConfigHome, step: float) -> None:
+    """However many full pages a server has, and whether or not they heed the instant that was asked for."""
+    pages = 0
+
+    def answer(query: str) -> list[list[Value]]:
+        nonlocal pages
+        if not query.startswith("select session::text, part::text"):
+            row = good(query)
+            return [row] if row else []
+        pages += 1
+        at = str(1_700_000_000 - pages * step).encode()
+        return [[b"7", b"3", b"0", at, b"0.5"]] * 50
+
+    with served(home, answer) as db:
+        assert not finding.find(["nowhere"], db, most=10).hits
+    assert pages <= 200
+
+
+def good_ones(told: object) -> bool:
+    """Whether the good session is in what an act gave: a number of rows, or hits."""
+    if isinstance(told, int):
+        return told > 0
+    return isinstance(told, list) and any(hit.session_id == SESSION for hit in told)
+
+
+def _acted_among(home: ConfigHome, act: str, begin: str, column: int) -> object:
+    """What an act gives where one query's good row stands among hostile ones; an error is its sentence."""
+
+    def answer(query: str) -> list[list[Value]]:
+        row = good(query)
+        if row is None or not query.startswith(begin):
+            return [row] if row else []
+        other = [_OTHERS.get(cell or b"", cell) for cell in row]
+        hostile = [[*other[:column], value, *other[column + 1 :]] for value in HOSTILE]
+        return [*hostile, row, *hostile]
+
+    try:
+        with served(home, answer) as db:
+            return acts(home)[act](db)
+    except ResumeHooksError as error:
+        return f"{error.message} {error.remedy}"
+
+
 @pytest.mark.parametrize("value", [b"../../../../../precious", b"/precious", b"precious"])
 def test_no_value_is_a_path(home: ConfigHome, tmp_path: Path, value: bytes) -> None:
     """``gone``, ``expire``, a session's id, its row: none removes or writes a file that we did not make (TC1)."""
@@ -262,10 +351,76 @@ def test_what_it_says_drives_no_terminal(home: ConfigHome) -> None:
         server.close()
 
 
+@pytest.mark.parametrize(("limit", "said"), [("_MOST_FETCHED", "larger"), ("_FETCH_SECONDS", "too slowly")])
+def test_a_session_is_fetched_within_bounds(
+    home: ConfigHome, monkeypatch: pytest.MonkeyPatch, limit: str, said: str
+) -> None:
+    """So many bytes and so much time in all, whatever each answer takes; nothing is left of it."""
+    monkeypatch.setattr(fetching, limit, -1)
+    with pytest.raises(TeamFailed, match=said), served(home, lambda query: filter(None, [good(query)])) as db:
+        fetching.pull(named(SESSION, db), db, home.where)
+    assert not list(Path(folder(home.where)).rglob("*.tmp"))
+
+
+def test_a_program_waits_for_no_answer_without_end(home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store of the Agent SDK gives up, too."""
+    asked, over = threading.Event(), threading.Event()
+
+    def silent(query: str) -> list[list[Value]]:
+        asked.set()
+        over.wait(20)
+        return []
+
+    monkeypatch.setattr(connect, "_ANSWER_SECONDS", 0.5)
+    server = StandInServer(silent)
+    store = PostgresSessionStore(server.service(Path(os.environ["PGSERVICEFILE"])))
+    try:
+        with pytest.raises(TeamFailed, match="does not answer"):
+            asyncio.run(asyncio.wait_for(store.load({"project_key": "p", "session_id": SESSION}), 15))
+    finally:
+        over.set()
+        server.close()
+    assert asked.is_set()
+
+
+LOGGED = """
+from resume_hooks.parts.team.connect import TeamFailed, connected
+from resume_hooks.parts.team.sdk_store import PostgresSessionStore
+from resume_hooks.parts.team.sessions import listed
+try:
+    with connected("stand-in") as db, db.transaction():
+        listed(db)
+except TeamFailed as error:
+    print(error.message)
+"""
+
+
+def test_the_driver_logs_nothing_that_it_says(home: ConfigHome) -> None:
+    """It warns of a rollback that a server refuses, with the server's words: none of them reaches the terminal."""
+
+    def refuse(query: str) -> list[list[Value]]:
+        if query == "BEGIN" or "about" in query:
+            return [good(query) or [b"1"]]
+        raise Refusal(ESCAPE)
+
+    server = StandInServer(refuse)
+    server.service(Path(os.environ["PGSERVICEFILE"]))
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", LOGGED], capture_output=True, text=True, check=True, timeout=60,
+            env={**os.environ, **home.where.environ, "PYTHONPATH": str(REPO / "src")},
+        )  # fmt: skip
+    finally:
+        server.close()
+    assert done.stderr == ""
+    assert "\x1b" not in done.stdout
+
+
 MEMORY = """
 import resource, sys
 from resume_hooks.parts.team.connect import connected
 from resume_hooks.parts.team import fetching, finding
+from resume_hooks.parts.team.sdk_store import PostgresSessionStore
 from resume_hooks.parts.team.sessions import listed, named
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where

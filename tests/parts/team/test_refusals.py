@@ -276,6 +276,14 @@ def test_what_retention_removed_stays_away(secret: Path, alice: Machine, root: C
     assert sent(alice, secret).result == "sent"
 
 
+def test_what_never_ends_is_kept_as_long_as_what_was_pushed(secret: Path, root: Connection) -> None:
+    """A client's word for the end of a session may be no instant that retention reaches."""
+    root.execute("update team.session set ended = 'infinity', pushed = '2020-01-01'")
+    with connected("admin") as db:
+        db.run("select team.retain(30)")
+    assert root.execute("select count(*) from team.session").fetchone() == (0,)
+
+
 def test_months_are_made_as_they_come(secret: Path, alice: Machine, root: Connection) -> None:
     """By whoever begins a session when the next one is missing; not by retention alone."""
     root.execute("select team.make_months()")

@@ -14,7 +14,7 @@ from resume_hooks.parts.team import connect, sharing
 from resume_hooks.parts.team.connect import TeamFailed, connected
 from resume_hooks.parts.team.fetching import resume
 from resume_hooks.parts.team.finding import find
-from resume_hooks.parts.team.sessions import listed
+from resume_hooks.parts.team.sessions import listed, named
 from tests.builders import session_id
 from tests.needs import REPO
 from tests.parts.team.conftest import Machine
@@ -248,6 +248,78 @@ def test_what_was_given_is_nobodys_own_word(carol: Machine, alice: Machine, root
         came, notes = resume(session, wish, db, alice.where)
     assert came[0].session_id != session.session_id
     assert "a member's who left" in notes[0]
+
+
+def test_a_given_session_shares_nothing_of_ones_own(carol: Machine, alice: Machine, root: Connection) -> None:
+    """One's own of the same id begins private, though the one that was given is the team's."""
+    with connected("admin") as db:
+        db.run("select team.settle_member('carol', 'give', 'alice')")
+    given_id = str(one(root, "select session_id from team.session where given"))
+    sent(alice, written(alice, session=given_id))
+    with connected("alice") as db:
+        assert {each.given: each.visible for each in listed(db)} == {True: "team", False: "private"}
+
+
+def test_ones_own_is_named_before_a_twin(carol: Machine, alice: Machine, mallory: Machine, root: Connection) -> None:
+    """By a bare id, though one that was given, and a colleague's, have the same and were pushed later."""
+    with connected("admin") as db:
+        db.run("select team.settle_member('carol', 'give', 'alice')")
+    given_id = str(one(root, "select session_id from team.session where given"))
+    sent(alice, written(alice, session=given_id))
+    sent(mallory, written(mallory, session=given_id))
+    with connected("mallory") as db:
+        db.run("select team.share(%s, 't', '', null)", (given_id,))
+    root.execute("update team.session set ended = '2090-01-01T00:00:00Z' where given or owner = 3")
+    with connected("alice") as db:
+        found = named(given_id, db)
+    assert (found.mine, found.given) == (True, False)
+
+
+def test_who_is_let_back_changes_nothing_that_was_given(alice: Machine, mallory: Machine, root: Connection) -> None:
+    """His machine goes on in a generation of his own; the rows of the new owner stay as they are."""
+    path = written(mallory)
+    sent(mallory, path)
+    with connected("mallory") as db:
+        sharing.share(listed(db)[0], "team", None, db)
+    with connected("admin") as db:
+        db.run("select team.settle_member('mallory', 'give', 'alice')")
+    left = one(root, "select login::text from team.member where login::text like 'mallory (left%'")
+    with connected("admin") as db:
+        db.run("select team.settle_member(%s, 'keep', 'mallory')", (left,))
+    before = rows(root, "session")
+    with connected("mallory") as db:
+        told = (path.stem, mallory.team.machine, before[0][0])
+        db.run('select team.begin_session(%s, %s, \'{"title": "Lies"}\', %s, true, null)', told)
+    assert rows(root, "session")[: len(before)] == before
+
+
+def test_an_open_transaction_blocks_no_retiring(alice: Machine, mallory: Machine) -> None:
+    """Whoever shares something with a member, and never ends the transaction, holds on to the member's row."""
+    path = written(mallory)
+    sent(mallory, path)
+    with connected("mallory") as db, db.transaction():
+        db.run("select team.share(%s, 'g', 'alice', null)", (path.stem,))
+        with connected("admin") as own:
+            own.run("set lock_timeout = '2s'")
+            own.run("select team.settle_member('alice', 'retire', '')")
+
+
+def test_an_open_search_blocks_nobody(alice: Machine, mallory: Machine, root: Connection) -> None:
+    """Sessions begin, and retention runs, though a month's table has to wait; what can't wait is said clearly."""
+    month = one(root, "select 'passage_' || to_char(now() + interval '1 month', 'YYYYMM')")
+    root.execute(f"drop table team.{month}".encode())
+    with connected("mallory") as db, db.transaction():
+        find(["prompt"], db, most=5)
+        assert sent(alice, written(alice)).result == "sent"
+        with connected("admin") as own:
+            own.run("select team.retain(3000)")
+    sent(alice, written(alice, session=session_id(8)))
+    assert one(root, f"select to_regclass('team.{month}') is not null")
+    root.execute("begin; lock table team.session")
+    with pytest.raises(TeamFailed, match="lock timeout") as refused, connected("alice") as db:
+        listed(db)
+    root.execute("rollback")
+    assert "transaction is open" in refused.value.remedy
 
 
 def test_nobody_locks_an_owner_out(alice: Machine, mallory: Machine, root: Connection) -> None:

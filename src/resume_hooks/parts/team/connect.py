@@ -51,6 +51,7 @@ _SET_UP = {
 _SERVICE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _CONNECT_SECONDS = 3
 _STATEMENT_SECONDS = 30
+_LIMITS = f"-c statement_timeout={_STATEMENT_SECONDS}s -c lock_timeout=2s"
 _ANSWER_SECONDS = 60.0
 """Seconds that an answer is waited for: the limit on a statement is the server's to keep, or not."""
 
@@ -138,19 +139,29 @@ def _until(steps: Any, end: float) -> Any:
         while True:
             ready = yield wanted
             if time.monotonic() > end:
-                raise TeamFailed("The team's database does not answer", "Check the network and the server.")
+                raise _no_answer()
             wanted = steps.send(ready)
     except StopIteration as ended:
         return ended.value
 
 
+def _no_answer() -> TeamFailed:
+    return TeamFailed("The team's database does not answer", "Check the network and the server.")
+
+
 @contextlib.asynccontextmanager
 async def connected_async(service: str) -> AsyncIterator[psycopg.AsyncConnection[tuple[Any, ...]]]:
-    """A connection for a program that waits by ``await``."""
+    """A connection for a program that waits by ``await``, for as long as an answer is waited for in all."""
+    import asyncio  # 30 ms, for such a program alone
+
     driver = _driver()
     with refusals():
-        async with await driver.AsyncConnection.connect(**_options(service), autocommit=True) as connection:
-            yield connection
+        try:
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                async with await driver.AsyncConnection.connect(**_options(service), autocommit=True) as connection:
+                    yield connection
+        except TimeoutError as error:
+            raise _no_answer() from error
 
 
 @contextlib.contextmanager
@@ -196,7 +207,7 @@ def _options(service: str) -> dict[str, Any]:
         "service": service_named(service),
         "connect_timeout": _CONNECT_SECONDS,
         "application_name": "resume-hooks",
-        "options": f"{named.get('options', '')} -c statement_timeout={_STATEMENT_SECONDS}s".strip(),
+        "options": f"{named.get('options', '')} {_LIMITS}".strip(),
     }
     if not (_is_local(named.get("host", "")) and _is_local(named.get("hostaddr", ""))):
         options["sslmode"] = "verify-full"
@@ -266,6 +277,7 @@ def _refusal(error: Exception) -> TeamFailed:
         NOT_THERE: "A member has joined before, and a session is pushed: resume-hooks team sessions",
         FORGOTTEN: "What was forgotten is not sent again.",
         "": "Check the service in ~/.pg_service.conf, the network and the certificate.",
+        "55P03": "Somebody's transaction is open there and holds what this needs. Try again.",
         "57014": "The server took too long. Try again.",
         "53100": "The server's disk is full.",
     }

@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import json
 import os
+import time
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from resume_hooks.derive.imports.bring_in import BundleOptions, ImportedSession,
 from resume_hooks.derive.imports.read_bundle import BundledSession
 from resume_hooks.errors import ImportFailed, WriteFailed
 from resume_hooks.parts.team import rows
+from resume_hooks.parts.team.connect import TeamFailed
 from resume_hooks.parts.team.cursor import Cursor, keep_cursor, place_at
 from resume_hooks.parts.team.rows import Database, Form
 from resume_hooks.parts.team.sessions import TeamSession, of_ids
@@ -47,6 +49,9 @@ MOST_ANCESTORS = 50
 
 _MOST_FETCHED = 5 * MAX_BYTES
 """Bytes of all files of one session."""
+
+_FETCH_SECONDS = 600.0
+"""Seconds that one session is fetched for: each answer may come in time, and their number is the server's."""
 
 _PAGE = 1_000
 _PULLED = "pulled"
@@ -185,36 +190,52 @@ def _unpacked(session: TeamSession, db: Database, where: Where) -> Iterator[tupl
             state_file.discard(path)
 
 
+class _Budget:
+    """What one session may take in all, of what is damaged, too."""
+
+    def __init__(self) -> None:
+        self._room = _MOST_FETCHED
+        self._end = time.monotonic() + _FETCH_SECONDS
+
+    def take(self, size: int) -> None:
+        """Take so many bytes off it. TeamFailed where it is used up."""
+        self._room -= size
+        if self._room < 0:
+            raise TeamFailed("The session is larger on the server than any that is taken", "Who sent it?")
+        if time.monotonic() > self._end:
+            raise TeamFailed("The team's database sends the session too slowly", "Check the network and the server.")
+
+
 def _fetched(session: TeamSession, db: Database, where: Where, made: list[str]) -> list[_Part]:
     """Every file of a session, checked; what is damaged beside the transcript is left out. ImportFailed, OSError."""
     here = private_folder(folder(where), where)
     state_file.sweep(here)
     query = "select id::text, name, records::text, head from team.part where session = %s order by name limit %s"
     found: list[_Part] = []
-    room = _MOST_FETCHED
+    budget = _Budget()
     for listed in db.rows(query, (session.row, MAX_FILES), _PART):
         path = state_file.temporary_in(here)
         made.append(path)
         try:
-            part = _fetch_part(listed, path, min(room, MAX_BYTES), db)
+            part = _fetch_part(listed, path, budget, db)
         except ImportFailed:
             if not listed.name:
                 raise
             db.refused += 1
             continue
-        room -= part.size
         found.append(part)
     return found
 
 
-def _fetch_part(listed: _Listed, path: str, most: int, db: Database) -> _Part:
+def _fetch_part(listed: _Listed, path: str, budget: _Budget, db: Database) -> _Part:
     """A file of a session, in a new one of ours. ImportFailed, OSError."""
     digest, lines, chain, size = hashlib.sha256(), 0, b"", 0
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, state_file.MODE), "wb") as stream:
         for piece, slices in _pieces(listed, db):
-            if piece.first != lines or size + piece.raw > most:
+            if piece.first != lines or size + piece.raw > MAX_BYTES:
                 raise damaged()
             for body in unpacked(slices, piece.raw, piece.sha):
+                budget.take(len(body))
                 size += stream.write(body)
                 digest.update(body)
             chain = hashlib.sha256(chain + piece.sha).digest()
@@ -231,7 +252,10 @@ def _pieces(listed: _Listed, db: Database) -> Iterator[tuple[StoredPiece, Iterab
         " where part = %s and first >= %s and first < %s order by first limit %s"
     )
     begin = 0
-    while found := db.rows(query, (listed.row, begin, listed.records, _PAGE), PIECE):
+    while begin < listed.records:
+        found = db.rows(query, (listed.row, begin, listed.records, _PAGE), PIECE)
+        if not found:
+            return
         for batch in batches(found):
             if len(batch) == 1:
                 yield batch[0], slices_of(listed.row, batch[0].first, batch[0].stored, db)

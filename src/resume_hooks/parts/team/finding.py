@@ -38,6 +38,9 @@ _LOOKED_AT = 20
 _READ = 1_000
 """Turns that have the words of a phrase whose texts are read at most, to see which of them have the phrase."""
 
+_MOST_PAGES = 100
+"""Pages of turns that are asked for at most, however many texts lack the words that the server says they have."""
+
 _LARGEST = 8 * 1024 * 1024
 """Bytes of a piece that is looked into, unpacked; larger ones hold a line that nobody typed."""
 
@@ -139,19 +142,27 @@ def find(words: Sequence[str], db: Database, among: Narrowing = EVERY, *, most: 
     more, before = False, db.refused
     for asked in asked_of(query):
         until = datetime.now(UTC) + _AHEAD
-        while len(hits) < most:
+        for page in range(1, _MOST_PAGES + 1):
+            if len(hits) >= most:
+                break
             told = (asked, among.since or "-infinity", _RANKED, among.mine, among.project, until)
             refused = db.refused
-            found = db.rows(_FIND, told, _ROW)
+            turns = db.rows(_FIND, told, _ROW)
+            found = [row for row in turns if row.at < until]
+            db.refused += len(turns) - len(found)
             is_page = len(found) + db.refused - refused >= _RANKED
             fresh = [row for row in sorted(found, key=lambda row: -row.rank) if row[1:3] not in known]
             known.update((row[1:3], row) for row in fresh)
-            hits += reading.hits(fresh, max(_LOOKED_AT, most))
-            is_all = not (is_page and fresh)
-            more = has_phrases and not is_all and len(known) >= _READ
-            if is_all or len(known) >= _READ:
+            hits += reading.hits(fresh, max(_LOOKED_AT, most), is_exact=not has_phrases)
+            is_all = not (is_page and found)
+            rejected = 0 if has_phrases else db.refused - before
+            is_enough = len(known) - rejected >= _READ or page == _MOST_PAGES
+            more = has_phrases and not is_all and is_enough
+            if is_all or is_enough:
                 break
-            until = min(row.at for row in found) + _INSTANT
+            until = min(row.at for row in found)
+            if fresh:
+                until += _INSTANT  # there may be more of that instant; else there are too many of it
         if not has_phrases and len(known) - (db.refused - before) >= most:
             break
     best: dict[str, TeamHit] = {}
@@ -192,14 +203,21 @@ class _Reading:
         self._db = db
         self._read = Counter[str]()
 
-    def hits(self, rows: Sequence[_Row], most: int) -> list[TeamHit]:
-        """The hits among turns, the best ranked first, until there are ``most``."""
+    def hits(self, rows: Sequence[_Row], most: int, *, is_exact: bool) -> list[TeamHit]:
+        """The hits among turns, the best ranked first, until there are ``most``.
+
+        Where the server was asked for exactly what is sought, a turn that is no hit counts as refused.
+        """
         sessions = {session.row: session for session in of_rows(self._db, [row.session for row in rows])}
         hits: list[TeamHit] = []
         left = [row for row in rows if row.session in sessions]
         while left and len(hits) < most:
             now, left = left[:_LOOKED_AT], left[_LOOKED_AT:]
-            hits += self._of(now, sessions)
+            before = self._db.refused
+            found = self._of(now, sessions)
+            if is_exact:
+                self._db.refused = max(self._db.refused, before + len(now) - len(found))
+            hits += found
         return hits
 
     def _of(self, rows: list[_Row], sessions: dict[int, TeamSession]) -> list[TeamHit]:

@@ -11,8 +11,12 @@ update team.about set version = 5;
 -- How many days retention keeps, since it ran: what ended before is not taken again.
 alter table team.about add column days int;
 
--- Checked at the end of a statement, so that one may bind all members anew after a restore.
-alter table team.member drop constraint member_role_key, add constraint member_role_key unique(role) deferrable;
+-- Each name and role once, checked at the end of a statement, so that one may bind all members anew after a restore.
+-- No unique keys: to change one waits for whoever only names the member, and so for a transaction that nobody ends.
+alter table team.member drop constraint member_role_key,
+  add constraint member_role_key exclude using btree (role with =) deferrable;
+alter table team.member drop constraint member_login_key,
+  add constraint member_login_key exclude using btree (login with =) deferrable;
 -- The role that was a member's until he was retired: it does not come back by itself.
 alter table team.member add column retired oid;
 -- Whether a session was a member's who left: its new owner did not say it.
@@ -22,6 +26,8 @@ create table team.unscrubbed(
   session_id text not null, machine int not null references team.machine, primary key(session_id, machine));
 
 -- No push changes an indexed column but where a session begins or goes.
+drop index team.session_live;
+create unique index session_live on team.session(session_id, machine, owner) where live;
 drop index team.session_listed;
 create index session_listed on team.session(scope) where live;
 
@@ -125,7 +131,8 @@ exception when others then
 end $$;
 revoke all on function team.instant(text, timestamptz) from public;
 
--- The months that words are kept by, two years ahead; the words of others lie together.
+-- The months that words are kept by, two years ahead; the words of others lie together. While somebody's search has not
+-- ended none is made, nor waited for long: the next session that begins makes it.
 create function team.make_months() returns void
 language plpgsql security definer set search_path=pg_catalog,team,pg_temp as $$
 declare v_month date; v_name text;
@@ -138,6 +145,8 @@ begin
         v_name, v_month, v_month + interval '1 month');
     end if;
   end loop;
+exception when lock_not_available then
+  null;
 end $$;
 revoke all on function team.make_months() from public;
 
@@ -276,13 +285,19 @@ begin
     raise exception 'for an admin' using errcode='42501';
   end if;
   update about set days = p_days;
-  delete from session where instant(ended, pushed) < v_old;
+  delete from session where case when isfinite(instant(ended, pushed)) then instant(ended, pushed) else pushed end < v_old;
   get diagnostics n = row_count;
   delete from sdk_part where mtime < extract(epoch from v_old) * 1000;
   for v_name in select relname from pg_class where relnamespace = 'team'::regnamespace and relkind = 'r'
       and relname ~ '^passage_\d{6}$' and relname < 'passage_' || to_char(v_old, 'YYYYMM') loop
     execute format('select not exists(select 1 from team.%I)', v_name) into v_empty;
-    if v_empty then execute format('drop table team.%I', v_name); end if;
+    if v_empty then
+      begin
+        execute format('drop table team.%I', v_name);
+      exception when lock_not_available then
+        exit;                                                  -- somebody searches; it is empty, and goes next time
+      end;
+    end if;
   end loop;
   perform make_months();
   insert into audit(act, detail) values('retain', jsonb_build_object('days', p_days, 'sessions', n));

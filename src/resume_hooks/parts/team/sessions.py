@@ -124,7 +124,7 @@ def chosen(locator: str, sessions: list[TeamSession]) -> TeamSession:
     """The session of some, the newest first, that words name: an id, its beginning, a title or a part of one.
 
     ``owner:`` or ``owner@machine:`` may stand before it; of one that is on several machines it is else the one that
-    went on last. SessionNotFound, AmbiguousLocator.
+    went on last, and one's own before a twin of somebody's, who left or not. SessionNotFound, AmbiguousLocator.
     """
     front, colon, rest = locator.strip().partition(":")
     fronted = [session for session in sessions if front in {session.owner, f"{session.owner}@{session.machine}"}]
@@ -138,8 +138,10 @@ def chosen(locator: str, sessions: list[TeamSession]) -> TeamSession:
         [session for session in sessions if session.title == words],
         [session for session in sessions if low and low in session.title.casefold()],
     )
-    fitting = next((way for way in ways if way), [])
-    found = {(session.owner, session.session_id): session for session in reversed(fitting)}  # the newest stays
+    fitting = sorted(next((way for way in ways if way), []), key=lambda session: session.given)
+    own = {session.session_id for session in fitting if session.mine}
+    fitting = [session for session in fitting if session.mine or session.session_id not in own]
+    found = {(session.owner, session.session_id): session for session in reversed(fitting)}  # the first stays
     if not found:
         raise SessionNotFound(
             f"The team has no session '{one_line(plain_line(locator), 80)}' that you may see",

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from resume_hooks.reading.digest import talk
 from resume_hooks.reading.digest.entries import Digest, Kind, TalkMessage
+from resume_hooks.reading.digest.facts import EMPTY_ANSWERS
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import records
@@ -103,7 +104,7 @@ def _says_nothing(block: Record, answer: _Answer) -> bool:
     return not answer.is_error and answer.text.strip() in _EMPTY
 
 
-_EMPTY = frozenset({"", "[]", "{}", "null", "No matches found", "No files found", "(Bash completed with no output)"})
+_EMPTY = EMPTY_ANSWERS | {"", "No matches found", "No files found", "(Bash completed with no output)"}
 """What a search prints that found nothing."""
 
 

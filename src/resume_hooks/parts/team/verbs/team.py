@@ -65,10 +65,12 @@ def pull(options: PullOptions) -> None:
     team = joined.required(options.where)
     with connected(team.service) as db:
         gone = fetching.drop_gone(db, options.where)
-        paths = [fetching.pull(named(options.locator, db), db, options.where)] if options.locator else []
+        wanted = [named(options.locator, db)] if options.locator else []
+        paths = [fetching.pull(session, db, options.where) for session in wanted]
     lines = [typed(f"outline {path}") for path in paths] + [f"{session_id} is gone" for session_id in gone]
     data = {"files": paths, "gone": gone, "written": bool(paths or gone)}
-    answer(options, data, lambda: "\n".join(lines) or "Nothing to do.", db.notes)
+    whose = ["It was a member's who left: nobody verified what it says." for session in wanted if session.given]
+    answer(options, data, lambda: "\n".join(lines) or "Nothing to do.", [*whose, *db.notes])
 
 
 def sessions(options: SessionsOptions) -> None:
