@@ -12,7 +12,7 @@ import base64
 import binascii
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from resume_hooks import clock
@@ -234,20 +234,33 @@ def first_request(ends: HeadTail) -> FirstRequest | None:
     So do instructions that stand before the first prompt as messages. A file that begins within a session tells nothing
     of that.
     """
-    said = 0
     opening = next((record for record in ends.first_records if isinstance(record.get("uuid"), str)), {})
     if (opening.get("parentUuid") or opening.get("logicalParentUuid")) and not opening.get("isSidechain"):
         return None
-    for record in ends.first_records:
+    near = _first_counted(ends.first_records)
+    if near or ends.small:
+        return near[0] if near else None
+    far = _first_counted(ends.early_records)
+    # What was said is estimated: where it is most of a request, that tells too little of the rest.
+    return far[0] if far and far[1] <= far[0].tokens else None
+
+
+def _first_counted(early: Iterable[Record]) -> tuple[FirstRequest, int] | None:
+    """The first request as ``first_request`` has it, and the tokens that were said before it; None for none."""
+    said = 0
+    for record in early:
         if records.kind(record) not in records.MESSAGES or not isinstance(record.get("uuid"), str):
             continue
         node = node_of(record, Line(0, 0, b""))
         if node.sidechain:
             continue
         if node.input_tokens and records.model(record):
-            count = max(0, node.input_tokens - round(said / CHARACTERS_PER_TOKEN))
+            before = round(said / CHARACTERS_PER_TOKEN)
+            count = max(0, node.input_tokens - before)
             shared = positive(records.usage(record).get("cache_read_input_tokens")) or USUAL_SHARED
-            return FirstRequest(count, min(shared, count))
+            return FirstRequest(count, min(shared, count)), before
+        if records.kind(record) == records.ASSISTANT and records.model(record):
+            return None  # an answer that was copied: what is counted behind it is no first request
         if said or not record.get("isMeta"):
             said += node.characters
     return None

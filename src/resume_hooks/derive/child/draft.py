@@ -148,7 +148,8 @@ def draft(  # noqa: PLR0913 - what a child may be asked for
     what it is ``about``, else the root's.
     """
     if ends.is_sidechain:
-        raise UsageError("This is a sub-agent's transcript", "Name the session that it belongs to.")
+        named = f": {ends.started_by}" if ends.started_by else "."
+        raise UsageError("This is a sub-agent's transcript", f"Name the session that it belongs to{named}")
     family = Family(where)
     subagent = subagent_name(parent.path) or ""
     owner = owner_of(parent)
