@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from resume_hooks import part_table
 from resume_hooks.errors import UsageError
-from resume_hooks.paths import MAX_OBJECT, Where, read_object, read_regular
+from resume_hooks.paths import MAX_OBJECT, Where, read_object, read_regular, why_not_state
 from resume_hooks.seam import with_parts
 
 Value = int | str | tuple[str, ...]
@@ -263,6 +263,9 @@ def refused(where: Where | None = None) -> list[str]:
         except ValueError as error:
             sentences.append(f"{name} ({source}) must be {error}, not {raw!r}")
     environ = (where or Where()).environ
+    own = environ.get("RESUME_HOOKS_HOME", "")
+    if own and (why := why_not_state(own)):
+        sentences.append(f"RESUME_HOOKS_HOME has no effect: {why}")
     for name, key in KEYS.items():
         if key.stored_only and environ.get(_variable(name)):
             sentences.append(f"{name} is set by no variable ({_variable(name)}): resume-hooks config {name} sets it")
