@@ -98,6 +98,7 @@ export function register(on) {
     closeCard($)
     if (tokens) $.clock.after(0, () => measure($, tokens))
     if (e.source === 'resume' && e.prompt_cache_likely_expired && tokens >= LARGE) await quietly($, () => tellCost($, e))
+    if ((await $.session.info()).dataRules?.length) await quietly($, () => ask($, { command: 'rules' }))
     if (e.source === 'startup') await look($) // before the classic hook, which else says what is asked here
     return next(e)
   }).catch(leave)

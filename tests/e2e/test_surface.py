@@ -22,7 +22,7 @@ from tests.builders import (
     session_id,
     summary,
 )
-from tests.e2e.harness.client import LAST_NPM, NEWEST, ClientHome, Tui, find_client
+from tests.e2e.harness.client import NEWEST, PREVIOUS, ClientHome, Tui, find_client
 from tests.e2e.harness.mock_api import MockApi, last_user_text
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.terminal import PROMPT_SIGN
@@ -40,7 +40,7 @@ TOOL = "mcp__resume-hooks__handoff"
 
 @pytest.fixture(
     params=[
-        pytest.param((LAST_NPM, SMALL), marks=pytest.mark.wide),
+        pytest.param((PREVIOUS, SMALL), marks=pytest.mark.wide),
         (NEWEST, SMALL),
         pytest.param((NEWEST, LARGE), marks=pytest.mark.wide),
     ]

@@ -6,6 +6,7 @@ here; hooks/register.mjs asks and applies.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from collections.abc import Callable
@@ -34,6 +35,8 @@ MOVED = "moved"
 
 COLD = "cold"  # what it asks with when a large session is resumed that no cache holds
 
+RULES = "rules"  # what it asks with at a start under an account's data rules, which it tells with every question
+
 LEFT = "left"  # what it asks with once Esc ended what was waited for, and which command that was
 
 OFFER, TOOL = "offer", "tool"
@@ -41,7 +44,7 @@ OFFER, TOOL = "offer", "tool"
 
 PLAN, FULL = "plan", "compaction"  # what it asks with when the client compacts, and as the context fills
 
-VERBS = ROWS.keys() | {PANE, BAND, OFFER, TOOL, FULL, MOVED, LEFT, COLD}
+VERBS = ROWS.keys() | {PANE, BAND, OFFER, TOOL, FULL, MOVED, LEFT, COLD, RULES}
 
 
 CHOICES = {
@@ -98,6 +101,7 @@ def main() -> int:
 def answered(command: str, event: dict[str, Any]) -> dict[str, Any]:
     """What the module is to do, in its own form, for a command as it was typed or a word of its own."""
     context_notice.learn(reply.field(event, "session_id"), event.get("window"))
+    _learn_rules(event.get("rules"))
     on_screen = event.get("screen") is True
     trigger = of_command(command, reply.field(event, "args").strip(), hooked=not on_screen)
     verb = trigger.verb
@@ -110,6 +114,15 @@ def answered(command: str, event: dict[str, Any]) -> dict[str, Any]:
     if prompt.is_off(verb) or (verb == UNASKED and not on_screen):
         return told(f"resume-hooks: {trigger.name(verb)} is switched off ({typed('config triggers_off')}).")
     return prompt.guarded(lambda: _done(verb, trigger, event, on_screen=on_screen), told, trigger, event)
+
+
+def _learn_rules(told: object) -> None:
+    """Keep the account's data rules, which the client tells; most clients tell none."""
+    if told is not None:
+        from resume_hooks.archive import data_rules  # nothing to the other questions
+
+        with contextlib.suppress(OSError):
+            data_rules.note(told, Where())
 
 
 def _done(verb: str, trigger: Trigger, event: dict[str, Any], *, on_screen: bool) -> dict[str, Any]:
@@ -262,7 +275,7 @@ def _text(text: str) -> dict[str, Any]:
     return {"text": plain(text).removeprefix("resume-hooks · ").removeprefix("resume-hooks: ")}
 
 
-def _nothing(_: str) -> dict[str, Any]:
+def _nothing(_: object) -> dict[str, Any]:
     return {}
 
 
@@ -275,5 +288,6 @@ UNTYPED: dict[str, tuple[Callable[[dict[str, Any]], dict[str, Any]], Callable[[s
     MOVED: (_moved, _text),
     LEFT: (_left, _nothing),
     COLD: (_cold, _nothing),
+    RULES: (_nothing, _nothing),
 }
 """What the module asks that nobody typed: what answers it, and what a failure is told by."""

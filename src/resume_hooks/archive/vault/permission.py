@@ -1,4 +1,4 @@
-"""What may be archived, by the setting ``vault`` and an employer's, and the first time only once the user was told.
+"""What may be archived: the setting ``vault``, an employer and the account's rules say it, and first the user is told.
 
 Copies are made seven days before they are needed, so they can wait for a word, and links hold the sessions
 meanwhile (``archive/held``); after ``PATIENCE_DAYS`` they are made, and that is told. Where the client runs no modules
@@ -12,6 +12,7 @@ import os
 import time
 
 from resume_hooks import clock, settings
+from resume_hooks.archive import data_rules
 from resume_hooks.clock import DAY
 from resume_hooks.errors import VaultOff
 from resume_hooks.paths import Where
@@ -31,6 +32,8 @@ MOST_BYTES = 1024 * 1024
 
 def allowed(where: Where) -> tuple[bool, str]:
     """Whether sessions may be archived beyond the client's period, and if not why, as the end of a sentence."""
+    if ruled := data_rules.reason(where):
+        return False, ruled
     path, days = managed_days()
     if days:
         return False, MANAGED.format(path=path, days=counted(days, "day"))
@@ -73,7 +76,8 @@ def is_open(where: Where) -> bool:
     with contextlib.suppress(OSError):
         if os.lstat(os.path.join(where.state, WAITING)).st_mtime < time.time() - PATIENCE_DAYS * DAY:
             return False
-    return settings.load(where)["vault"].source == "default" and not managed_days()[1]
+    is_decided = data_rules.in_force(where) or managed_days()[1]
+    return settings.load(where)["vault"].source == "default" and not is_decided
 
 
 def waits(where: Where) -> bool:

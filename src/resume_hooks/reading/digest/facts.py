@@ -33,6 +33,9 @@ _NOTIFIED = late(
 
 _REJECTED = (f"{records.REJECTION} proceed with this tool use", f"{records.REJECTION} take this action right now")
 
+EMPTY_ANSWERS = frozenset({"[]", "{}", "null"})
+"""What a program prints that found nothing, in JSON."""
+
 _CLARIFY = "The user wants to clarify these questions."
 """How the client's own words begin where somebody would rather talk about questions than answer them."""
 
