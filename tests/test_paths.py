@@ -262,6 +262,5 @@ def test_no_folder_of_somebody_elses_becomes_our_state(tmp_path: Path) -> None:
         (tmp_path / "empty").mkdir(exist_ok=True)
         assert Where(own).state == str(tmp_path / name)
         paths.private_folder(os.path.join(Where(own).state, "index"), Where(own))
-        (tmp_path / name / "index.db.lock").touch()
         assert Where(own).state == str(tmp_path / name)
         assert settings.refused(Where(own)) == []

@@ -61,7 +61,10 @@ STATE_NAMES = _TELLING | {
     *("unpacked", "vault"),
 }
 """What lies in our state folder: with anything else in it a folder is not taken for that where a variable names it, nor
-one that has none of what only we would call so."""
+one that has neither ``MARK`` nor what only we would call so."""
+
+MARK = ".resume-hooks-state"
+"""A file that we leave in a state folder that a variable names."""
 
 
 def why_not_state(folder: str) -> str:
@@ -72,10 +75,11 @@ def why_not_state(folder: str) -> str:
     if not os.path.isabs(folder):
         return "it is not an absolute path"  # it would put what sessions hold into whatever folder a hook runs in
     try:
-        names = {name for name in os.listdir(folder) if not name.startswith(".") and name != "lost+found"}
+        every = set(os.listdir(folder))
     except OSError:
         return ""  # not there yet, or nothing that we could change
-    theirs = names if not names & _TELLING else names - STATE_NAMES
+    names = {name for name in every if not name.startswith(".") and name != "lost+found"}
+    theirs = names - STATE_NAMES if every & {MARK, *_TELLING} else names
     return f"{min(theirs)} in it is not ours" if theirs else ""
 
 
@@ -92,6 +96,9 @@ def private_folder(path: str, where: Where) -> str:
         with contextlib.suppress(FileExistsError):  # checked next
             os.makedirs(step, mode=0o700, exist_ok=True)
         _require_own_folder(step)
+    if steps and where.state == os.path.abspath(where.environ.get("RESUME_HOOKS_HOME") or "."):
+        with contextlib.suppress(OSError):
+            os.close(os.open(os.path.join(where.state, MARK), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     return path
 
 
