@@ -251,6 +251,7 @@ def test_no_folder_of_somebody_elses_becomes_our_state(tmp_path: Path) -> None:
     site = tmp_path / "site"
     (site / "index").mkdir(parents=True)
     (site / "index.db").write_text("mine")
+    (site / "links.jsonl").write_text("mine")
     environ = {"HOME": str(tmp_path), "RESUME_HOOKS_HOME": str(site)}
     assert Where(environ).state == f"{tmp_path}/.claude/resume-hooks"
     assert settings.refused(Where(environ)) == ["RESUME_HOOKS_HOME has no effect: index in it is not ours"]

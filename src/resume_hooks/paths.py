@@ -54,11 +54,11 @@ class Where:
         """Our own folder, which outlives the plugin: ``$RESUME_HOOKS_HOME`` or beside the client's projects."""
 
 
-_TELLING = frozenset(["pending", "settings.json", "links.jsonl", "index.db.lock", "making", "one-maker", "vault-told"])
+_TELLING = frozenset(["pending", "index.db.lock", "making", "one-maker", "vault-told"])
 STATE_NAMES = _TELLING | {
     *("audit.json", "backups", "data-rules.json", "held", "index", "index.db", "index.db-journal", "index.db-shm"),
     *("index.db-wal", "lock", "log", "mirrors", "plugin", "scrub", "stats.json", "team", "trash"),
-    *("unpacked", "vault"),
+    *("unpacked", "vault", "links.jsonl", "settings.json"),
 }
 """What lies in our state folder: with anything else in it a folder is not taken for that where a variable names it, nor
 one that has neither ``MARK`` nor what only we would call so."""
