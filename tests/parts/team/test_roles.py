@@ -10,12 +10,13 @@ import psycopg
 import pytest
 
 from resume_hooks.derive.imports.bring_in import BundleOptions
+from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.team import connect, sharing
 from resume_hooks.parts.team.connect import TeamFailed, connected
 from resume_hooks.parts.team.fetching import resume
 from resume_hooks.parts.team.finding import find
 from resume_hooks.parts.team.sessions import listed, named
-from tests.builders import session_id
+from tests.builders import conversation, custom_title, session_id
 from tests.needs import REPO
 from tests.parts.team.conftest import Machine
 from tests.parts.team.server import Connection, Server
@@ -273,6 +274,24 @@ def test_ones_own_is_named_before_a_twin(carol: Machine, alice: Machine, mallory
     with connected("alice") as db:
         found = named(given_id, db)
     assert (found.mine, found.given) == (True, False)
+
+
+def test_no_title_passes_for_an_id(alice: Machine, mallory: Machine) -> None:
+    """Who asks by an id is given nothing else, whatever somebody calls a session."""
+    asked = f"carol:{session_id(9)}"
+    sent(
+        mallory,
+        written(
+            mallory, [custom_title(asked, session_id(8)), *conversation(2, session_id=session_id(8))], session_id(8)
+        ),
+    )
+    with connected("mallory") as db:
+        db.run("select team.share(%s, 't', '', null)", (session_id(8),))
+    with connected("alice") as db:
+        assert named(session_id(8), db).title == asked
+        for locator in (asked, session_id(9)):
+            with pytest.raises(SessionNotFound):
+                named(locator, db)
 
 
 def test_who_is_let_back_changes_nothing_that_was_given(alice: Machine, mallory: Machine, root: Connection) -> None:
