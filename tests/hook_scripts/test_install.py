@@ -265,7 +265,7 @@ def test_a_team_s_driver_goes_into_a_venv_of_our_own(quick: PluginCopy) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", one_in(2, ["pip without an index", "pip", "uv", "uv without an index"]))
+@pytest.mark.parametrize("way", one_in(2, ["pip", "uv", "pip without an index", "uv without an index"]))
 def test_the_real_thing(plugin: PluginCopy, tmp_path: Path, way: str) -> None:
     """From the bundled lock, with hashes, to an engine that the launcher takes; also from wheels, without an index."""
     tool = way.partition(" ")[0]
