@@ -102,6 +102,15 @@ def test_words_are_found_together_in_a_line(tmp_path: Path) -> None:
     assert found.lines == {frozenset({0, 1}): [13], frozenset({0}): [5], frozenset({1, 2}): [21] * 5}
 
 
+def test_a_last_line_without_an_end_is_looked_through_in_other_letters(tmp_path: Path) -> None:
+    """A client that was killed leaves one."""
+    path = tmp_path / "one.jsonl"
+    path.write_text("nothing\n\uff52\uff45\uff44\uff49\uff53", encoding="utf-8")
+    found = RawWords([term.forms for term in parse(["redis"]).terms]).found(str(path))
+    assert found is not None
+    assert found.held == {0}
+
+
 def test_lines_are_whole_wherever_a_file_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However few bytes are looked through at a time; of a line longer than that each piece is one."""
     texts = ("a redis queue", "x" * 40, "the queue was dropped", "redis dropped it")

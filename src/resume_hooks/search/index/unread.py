@@ -103,7 +103,7 @@ class RawWords:
                 while chunk := stream.read(CHUNK):
                     whole, before = _whole_lines(before + chunk)
                     apart |= self._look_through(whole.lower(), lengths, apart)
-                self._look_through(before.lower(), lengths, apart)
+                apart |= self._look_through(before.lower(), lengths, apart)
         except OSError:
             return None
         held = functools.reduce(operator.or_, lengths, apart)
