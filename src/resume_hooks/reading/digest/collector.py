@@ -344,14 +344,20 @@ class LineageFacts:
             self.plan_mode = mode == _PLAN_MODE
         if isinstance(content, str):
             self._notified(content, place)
-            self._commanded(content, Quote("", place, uuid))
         plan = string(record, "planContent")
         if plan.strip():
             self.plans.append(Quote(plan, place, uuid))
         if record.get("isMeta") is True:
             self._loaded(records.text(record), place)
+        self._asked(record, Quote(records.prompt_text(record), place, uuid))
+
+    def _asked(self, record: Record, said: Quote) -> None:
+        """Take in a prompt, or what else the user gave: to a command of the client's, or to their own shell."""
+        content = records.message(record).get("content")
         if records.is_prompt(record):
-            self._typed(Quote(records.prompt_text(record), place, uuid))
+            self._typed(said)
+        elif isinstance(content, str):
+            self._commanded(content, said)
 
     def _loaded(self, text: str, place: RecordPlace) -> None:
         """Take in the text of a skill that was loaded, by itself or for the command that the user gave just before."""

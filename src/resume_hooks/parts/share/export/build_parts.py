@@ -171,7 +171,7 @@ class _Conversation:
             elif kind in records.MEDIA:
                 yield self._picture(block)
             elif prompt:
-                command = records.text(record).lstrip().startswith("<command-message>")
+                command = records.text(record).lstrip().startswith("<command-")
                 said = records.prompt_text(record) if command else block_text(block)
                 yield self._said(USER, without_reminders(said), record)
             else:
