@@ -15,7 +15,7 @@ from resume_hooks.reading.digest.facts import EMPTY_ANSWERS
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.text import one_line, plain_line
-from resume_hooks.transcripts import records
+from resume_hooks.transcripts import records, script_calls
 from resume_hooks.transcripts.lines import lines_before, open_transcript
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, string
@@ -59,7 +59,7 @@ def latest_calls(session: SessionFile, digest: Digest, room: int) -> list[TalkMe
                 if room <= 0 or end - line.offset > REACH:
                     break
                 record = records.parse(line.body) if b'"tool_' in line.raw else None
-                if record is None or record.get("isSidechain") is True:
+                if record is None or record.get("isSidechain") is True or script_calls.is_copy_of_error(record):
                     continue
                 results |= _results_in(record)
                 for block in reversed(records.calls(record)):
@@ -94,7 +94,7 @@ def _is_shown(block: Record, written: Counter[str], *, is_committed: bool) -> bo
 def _results_in(record: Record) -> dict[str, _Answer]:
     return {
         string(block, "tool_use_id"): _Answer(records.result_text(block), records.is_error(block))
-        for block in records.results(record)
+        for block in records.results(script_calls.with_result(record))
     }
 
 

@@ -85,14 +85,13 @@ _COMMAND_NAME = late(r"\A\s*<command-name>(/[^<\s]{1,80})</command-name>")
 _COMMAND_ARGS = late(r"<command-args>(.*?)</command-args>", re.DOTALL)
 _BASH_INPUT = late(r"\A\s*<bash-input>(.*?)</bash-input>", re.DOTALL)
 _BASH_OUTPUT = late(r"<bash-(?:stdout|stderr)>(.*?)</bash-(?:stdout|stderr)>", re.DOTALL)
-_ADDRESSED = 3  # words behind a command of the client's from which on they are about the work
 
 
 def words_of_command(text: str) -> str:
-    """A command of the client's with words about the work, such as ``/plan <text>``; ``""`` for any other text."""
+    """A command of the client's with words about the work, as ``/compact <text>``; ``""`` for any other text."""
     name, given = _COMMAND_NAME.match(text), _COMMAND_ARGS.search(text)
     words = given[1].strip() if given else ""
-    if name is None or len(words.split()) < _ADDRESSED or name[1].startswith("/resume-hooks:"):
+    if name is None or len(words.split()) < records.LEAST_ASKED or name[1].startswith("/resume-hooks:"):
         return ""
     return f"{name[1]} {words}" if _SETS_CLIENT.match(name[1]) is None else ""
 
