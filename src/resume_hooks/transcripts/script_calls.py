@@ -31,6 +31,13 @@ def is_unsent(record: Record) -> bool:
     return record.get("isVirtual") is True
 
 
+def results(record: Record) -> list[Record]:
+    """The results in a record, the text of one that has none told by what the client noted beside it."""
+    answers = records.results(record)
+    is_empty = len(answers) == 1 and answers[0].get("content") == ""
+    return records.results(with_result(record)) if is_empty else answers
+
+
 def with_result(record: Record) -> Record:
     """The record, the text of a result that has none told by what the client noted beside it."""
     answers = records.results(record)

@@ -94,7 +94,7 @@ def _is_shown(block: Record, written: Counter[str], *, is_committed: bool) -> bo
 def _results_in(record: Record) -> dict[str, _Answer]:
     return {
         string(block, "tool_use_id"): _Answer(records.result_text(block), records.is_error(block))
-        for block in records.results(script_calls.with_result(record))
+        for block in script_calls.results(record)
     }
 
 

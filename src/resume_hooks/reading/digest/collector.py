@@ -333,8 +333,8 @@ class LineageFacts:
         if record.get("isCompactSummary") is True or record.get("isVisibleInTranscriptOnly") is True:
             self._told(record, place)
             return
-        if records.results(record):
-            for block in records.results(script_calls.with_result(record)):
+        if answers := script_calls.results(record):
+            for block in answers:
                 self._result(record, block, place)
             if beside := records.text(record):  # what the user typed meanwhile, as older clients send it
                 self._typed(Quote(beside, place, string(record, "uuid")))
