@@ -24,7 +24,7 @@ MOST = 1_000  # lines of a record
 
 
 class Page(NamedTuple):
-    """Lines of a page, and its number: 0 is that of the hit, those before it are negative. It may be less than asked."""
+    """Lines of a page, and its number: 0 is that of the hit, those before it are negative. It may be less."""
 
     lines: list[str]
     number: int

@@ -71,7 +71,7 @@ ENTER = "look into it"
 class PaneEvent(NamedTuple):
     """What the module says of the pane: ``at`` is the session that is marked, ``""`` before there is one.
 
-    ``reference`` is its record that was found, ``found`` what it says from the words on, ``page`` how many pages behind.
+    ``reference`` is its record that was found, ``found`` what it says from the words on, ``page`` how many pages on.
     """
 
     words: str

@@ -94,7 +94,7 @@ def told(row: ListedSession, said: Said, columns: int, *, chosen: bool) -> str:
 
 
 def quoted(row: ListedSession, said: Said, columns: int, *, chosen: bool) -> list[str]:
-    """Two lines of a session: its title with how sure that is, who spoke and when, and below it the words in context."""
+    """Two lines of a session: its title with how sure that is, who spoke, and below it the words in context."""
     facts = cut(f" {said.strength} · {said.about}", columns * 3 // 5)
     room = columns - len(MARK) - width(facts)
     words = around(said.snippet, said.place, columns - len(INDENT))
