@@ -6,8 +6,9 @@ let isHeard = false // whether the client calls us for its own events: under an 
 export function hear() { isHeard = true }
 
 export async function ask($, asked, script = 'engine', timeoutMs = LIMIT) {
+  const { transcriptPath, dataRules } = await $.session.info()
   const event = {
-    ...asked, session_id: await $.session.id(), transcript_path: (await $.session.info()).transcriptPath,
+    ...asked, session_id: await $.session.id(), transcript_path: transcriptPath, rules: dataRules,
     screen: (await $.session.surfaces()).includes('terminal'), window: (await $.session.usage()).context.window, heard: isHeard,
   }
   const run = await $.process.run(['/bin/sh', `${$.plugin.root}/hooks/${script}`, '--module', event.transcript_path ?? ''], {
@@ -42,13 +43,11 @@ export async function open($, reply) {
   if (reply.send) $.prompt.submit({ text: reply.fill, asUser: true }).catch(() => $.prompt.fill({ text }))
 }
 
-async function choice($, { ask, choices }) {
+async function choice($, { ask, choices }, labels) {
   let chosen
-  try { chosen = await $.ui.ask(ask, choices.map(([label]) => label)) } catch { chosen = choices.at(-1)[0] }
+  try { chosen = await $.ui.ask(ask, labels) } catch { chosen = choices.at(-1)[0] }
   return choices.find(([label]) => label === chosen)?.[1] ?? chosen
 }
-
-const COPYING = 170000 // milliseconds; the engine ends within 150 seconds
 
 const STILL = 1200, TICK = 200 // milliseconds without a change in the box before a question that nobody called for
 const EARLY = 1500 // milliseconds within which an answer, Esc as well, is a key that was meant for the box
@@ -65,16 +64,13 @@ async function settled($, most) { // what stands in the box once nobody types; n
   }
 }
 
-export async function isIdle($) { // from now on nothing is typed, and nothing stands in the box
-  return await settled($, STILL) === ''
-}
-
 async function considered($, reply, waits, most) { // a choice of who saw the question; the last one means no
-  const no = reply.choices.at(-1)[1]
+  const no = reply.choices.at(-1)[1], labels = reply.choices.map(([label]) => label)
+  if (waits) labels.unshift(labels.pop()) // what stands under Enter is to do nothing
   for (let shown = 0; shown < OFTEN; shown++) {
     if ((waits || shown) && await settled($, most) === undefined) return no
     const opened = Date.now()
-    const args = await choice($, reply)
+    const args = await choice($, reply, labels)
     if (Date.now() - opened > EARLY) return args
   }
   return no
@@ -88,25 +84,18 @@ async function bidden($, reply) { // one behind a command: at once, but for who 
   return considered($, reply, (await $.prompt.read()).text !== '', Infinity)
 }
 
-let due = false // a start had something to ask: it waits for a command of ours
-export function expect() { due = true }
-
-export async function announce($) { // the line that a start says of it without a module
-  say($, await ask($, { command: 'moved', args: 'line' }))
-}
-
-export async function welcome($) { // in a repository's folder without sessions, once: those of the folder that it was
-  if (!due) return
-  due = false
-  say($, await settle($, 'moved', '', undefined, false))
+async function returned($, reply, args) { // words that were meant for the box go back there
+  if (reply.choices.some(([, word]) => word === args)) return args
+  const { text } = await $.prompt.read()
+  await $.prompt.fill({ text: args + text })
+  return reply.choices.at(-1)[1]
 }
 
 export async function settle($, command, args, given, isCalled = true) {
   let reply = given ?? await ask($, { command, args })
   while (reply.ask) {
-    args = await (isCalled ? bidden($, reply) : unbidden($, reply))
-    if (reply.wait) $.ui.status(reply.wait)
-    try { reply = await ask($, { command, args }, 'engine', reply.wait && COPYING) } finally { $.ui.status(undefined) }
+    args = isCalled ? await bidden($, reply) : await returned($, reply, await unbidden($, reply))
+    reply = await ask($, { command, args })
   }
   return { ...reply, args } // the words that it answers
 }

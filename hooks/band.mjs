@@ -21,7 +21,7 @@ export async function measure($, known) {
   if (tokens >= now.look) now.answered = learn($, now)
   await now.answered // as well where it was asked at the start, and the turn ended first
   $.ui.invalidate('ui.render')
-  return now // `asks`: the per cent from which on the engine has a question; `line`: what is to be done from where on
+  return now // `tells`: the per cent from which on the engine has a choice to tell of; `line`: what is to be done from where on
 }
 
 async function learn($, now) {

@@ -1,6 +1,6 @@
 // Owns the client's compaction: the engine's plan of what the conversation is to be, put into the client's form.
 
-import { ask, quietly, say, settle } from './asking.mjs'
+import { ask, quietly, say } from './asking.mjs'
 
 const merged = (rows, plan) => ({ // several messages of the client's as one
   role: rows[0].role,
@@ -37,12 +37,12 @@ export async function compact($, e, next) {
   return { messages: [...opening, ...rebuilt], tokensBefore: plan.before, tokensAfter: plan.after }
 }
 
-let proposed = false // once in a client, from where the engine said that it has a question, after a command of ours
-export async function propose($, now) {
+let told = false // once in a client, from where the engine said that there is a choice to tell of
+export async function tellChoice($, now) {
   const percent = Math.round(100 * now.tokens / now.window) // as the band says it; without a band there is no window
-  if (proposed || !(percent >= now.asks)) return
-  proposed = true
-  await quietly($, async () => say($, await settle($, 'compaction', `${percent}`, undefined, false)))
+  if (told || !(percent >= now.tells)) return
+  told = true
+  await quietly($, async () => say($, await ask($, { command: 'compaction', args: `${percent}` })))
 }
 
 export async function trim($, reply) {

@@ -3,21 +3,15 @@
 //
 // The client reads this file before it runs it: event names stand as literals, and `$` goes only to functions at the top.
 
-import { ask, fork, hear, isIdle, open, quietly, say, settle, welcome } from './asking.mjs'
+import { ask, fork, hear, open, quietly, say, settle } from './asking.mjs'
 import { drawBand, forget, measure } from './band.mjs'
 import { closeCard, drawCard, showCard } from './card.mjs'
 import { COMMANDS, PREFIXED } from './commands.mjs'
-import { compact, keepBelow, propose, tellOf, trim } from './compacting.mjs'
+import { compact, keepBelow, tellChoice, tellOf, trim } from './compacting.mjs'
 import { drawPane, move, show } from './pane.mjs'
 import { equip, look, part, serve } from './tool.mjs'
 
 const WAITING = 170000 // milliseconds for what the engine says is to be waited for; it ends within 150 seconds
-
-const raise = async $ => { // what we have to ask: only after a command of ours, and while nobody types
-  if (!await isIdle($)) return
-  await welcome($)
-  if (await isIdle($)) await propose($, await measure($))
-}
 
 const answer = async ($, command, args) => {
   let reply = await settle($, command, args)
@@ -39,10 +33,7 @@ const answer = async ($, command, args) => {
     } finally { $.ui.status(undefined) }
     reply = await settle($, command, words, reply)
   }
-  if (reply.text) {
-    $.clock.after(0, () => quietly($, () => raise($))) // not from inside: its text is to stand there first
-    return { text: reply.text, isTextDisplayOnly: true }
-  }
+  if (reply.text) return { text: reply.text, isTextDisplayOnly: true }
   if (reply.pane) await show($, reply.pane)
   if (reply.card) await showCard($, reply.card)
   if (reply.compact) $.clock.after(0, () => trim($, reply))
@@ -59,6 +50,12 @@ const offer = async ($, told) => {
   if (reply.open) await open($, reply)
   else if (reply.text) $.ui.log(reply.text)
   else refused.delete(id)
+}
+
+const rest = async $ => {
+  const now = await measure($)
+  await tellChoice($, now)
+  await keepBelow($, now)
 }
 
 const LARGE = 100000 // tokens, as hooks/session-start has it
@@ -101,6 +98,7 @@ export function register(on) {
     closeCard($)
     if (tokens) $.clock.after(0, () => measure($, tokens))
     if (e.source === 'resume' && e.prompt_cache_likely_expired && tokens >= LARGE) await quietly($, () => tellCost($, e))
+    if ((await $.session.info()).dataRules?.length) await quietly($, () => ask($, { command: 'rules' }))
     if (e.source === 'startup') await look($) // before the classic hook, which else says what is asked here
     return next(e)
   }).catch(leave)
@@ -109,7 +107,7 @@ export function register(on) {
     if (!e.agentId) {
       tellOf($)
       closeCard($, Date.now() - e.durationMs)
-      if (e.reason === 'answer') $.clock.after(0, () => quietly($, async () => keepBelow($, await measure($)))) // not from inside: the turn would wait
+      if (e.reason === 'answer') $.clock.after(0, () => quietly($, () => rest($))) // not from inside: the turn would wait
     }
     part($, e)
     return next(e)

@@ -1,6 +1,6 @@
 // Owns the tool by which the model asks for a handoff: the person is asked, and the switch comes at the turn's end.
 
-import { announce, ask, expect, open, quietly, unbidden } from './asking.mjs'
+import { ask, open, quietly, say, unbidden } from './asking.mjs'
 
 const PATIENCE = 6000 // milliseconds that the call waits for who types; the client ends it after 10 seconds
 let agreed // what the person agreed to, until the turn of it ends
@@ -13,8 +13,7 @@ export function look($) {
 export async function equip($) {
   let reply = await look($) ?? {}
   if (reply.look) {
-    expect()
-    $.clock.after(0, () => quietly($, () => announce($))) // not from inside: the start would wait
+    $.clock.after(0, () => quietly($, async () => say($, await ask($, { command: 'moved' })))) // not from inside: the start would wait
     reply = reply.offer ? await ask($, { command: 'offer' }) : {}
   }
   for (const tool of reply.tools ?? []) await $.tool.register(tool)

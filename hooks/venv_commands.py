@@ -53,14 +53,32 @@ def fill(venv: Path, python: str, lock: Path) -> None:
 
 
 def add(venv: Path, python: str, lock: Path, check: str) -> None:
-    """Install a lock's wheels into `venv`: hashes checked, nothing resolved, no build script run."""
+    """Install a lock's wheels into `venv`: hashes checked, nothing resolved, no build script run.
+
+    They come from the folder `wheels` beside the lock if there is one that has them all, else from an index.
+    """
     inside = str(venv_python(venv))
-    locked = ("--require-hashes", "--no-deps", "--only-binary", ":all:", "-r", str(lock))
+    wheels = lock.parent / "wheels"
+    if not (wheels.is_dir() and _is_installed_from(wheels, inside, python, lock)):
+        _install(inside, python, lock)
+    step("the import check", inside, "-I", "-c", check)
+
+
+def _is_installed_from(wheels: Path, inside: str, python: str, lock: Path) -> bool:
+    try:
+        _install(inside, python, lock, "--no-index", "--find-links", str(wheels))
+    except BuildError as error:
+        print(f"{wheels} does not do: {error}", file=sys.stderr)
+        return False
+    return True
+
+
+def _install(inside: str, python: str, lock: Path, *source: str) -> None:
+    locked = (*source, "--require-hashes", "--no-deps", "--only-binary", ":all:", "-r", str(lock))
     if python == "uv":
         step("uv pip install", *UV, "pip", "install", "--python", inside, *locked)
     else:
         step("pip install", inside, "-I", "-m", "pip", "install", "--no-input", *locked)
-    step("the import check", inside, "-I", "-c", check)
 
 
 def borrow(venv: Path, tool: str) -> None:

@@ -161,6 +161,42 @@ def tool_result(
     return user([result(call_id, content)], uuid=uuid, parent=parent, **rest)
 
 
+def script(
+    made: Iterable[tuple[str, Record, Any]],
+    *,
+    uuid: str,
+    parent: str | None,
+    code: str = "await main()",
+    output: str = "done",
+    ts: float | str = 0,
+    session_id: str = SESSION,
+) -> list[Record]:
+    """A script of the tool REPL and its answer, then what it called: tools, their inputs, and what each gave.
+
+    What a tool gave is what the client notes beside a result; an ``Exception`` stands for an error. Records are linked
+    in order; the last one's uuid is ``{uuid}-end``.
+    """
+    at: Record = {"ts": ts, "session_id": session_id}
+    given = {"code": code, "description": "Run a script"}
+    noted = {"code": code, "stdout": output, "stderr": ""}
+    rows = [
+        tool_use(f"toolu_{uuid}", name="REPL", tool_input=given, uuid=uuid, parent=parent, tokens=5_000, **at),
+        tool_result(f"toolu_{uuid}", output, uuid=f"{uuid}-out", parent=uuid, toolUseResult=noted, **at),
+    ]
+    unsent: Record = {"isVirtual": True, **at}
+    for number, (tool, inputs, gave) in enumerate(made):
+        call_id, own = f"repl_{uuid}_{number}", f"{uuid}-{number}"
+        failed = isinstance(gave, Exception)
+        answer = result(call_id, str(gave) if failed else "", is_error=failed)
+        details = {} if failed else {"toolUseResult": gave}
+        above = rows[-1]["uuid"]
+        used = call(call_id, tool, **inputs)
+        rows.append(assistant([used], uuid=own, parent=above, model="<synthetic>", **unsent))
+        rows.append(user([answer], uuid=f"{own}-out", parent=own, **details, **unsent))
+    rows.append(assistant("That is done.", uuid=f"{uuid}-end", parent=rows[-1]["uuid"], tokens=5_100, **at))
+    return rows
+
+
 def system(
     subtype: str,
     *,

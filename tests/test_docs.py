@@ -21,6 +21,7 @@ from resume_hooks.cli.verb_table import ALIASES, REPLACED, VERBS
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks import triggers as triggers_table
 from resume_hooks.parts import NAMES
+from resume_hooks.paths import STATE_NAMES
 from resume_hooks.settings import KEYS
 from tests.needs import REPO
 
@@ -69,6 +70,17 @@ def test_who_has_not_installed_it_is_told_what_it_does_unasked() -> None:
     for text in (first_screen, plugin["description"]):
         for words in ("prompt", "index", "20 GB", "reading commands", "80 MB"):
             assert words in text
+
+
+def test_each_file_of_the_state_folder_is_told() -> None:
+    """docs/files.md has a row of each name that may lie there."""
+    page = (REPO / "docs" / "files.md").read_text("utf-8")
+    table = page.partition("## In the state folder")[2].partition("\n## ")[0]
+    cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    names = {path.partition("/")[0] for cell in cells for path in re.findall(r"`([^`]+)`", cell)}
+    told = {name for name in names if not name.startswith(("-", ".", "errors.log."))}
+    assert told <= STATE_NAMES
+    assert {"links.jsonl", "settings.json", "vault", "data-rules.json"} <= told
 
 
 def test_the_demo_runs(tmp_path: Path) -> None:

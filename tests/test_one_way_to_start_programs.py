@@ -146,7 +146,8 @@ def test_hooks_start_with_our_scripts_alone() -> None:
     for name in ("hooks.json", "codex.json"):
         for command in re.findall(r'"command": "(trap .*)"', (REPO / "hooks" / name).read_text(encoding="utf-8")):
             assert re.fullmatch(
-                r"trap 'exit 0' EXIT; ((part|others)=\d; )?\. \\\"\$CLAUDE_PLUGIN_ROOT/hooks/[a-z-]+\\\" 2>/dev/null",
+                r"trap 'exit 0' EXIT; ((part|others)=\d; |asked=[a-z]+; )?"
+                r"\. \\\"\$CLAUDE_PLUGIN_ROOT/hooks/[a-z-]+\\\" 2>/dev/null",
                 command,
             )
     modules = "".join(path.read_text(encoding="utf-8") for path in (REPO / "hooks").glob("*.mjs"))

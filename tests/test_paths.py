@@ -11,7 +11,7 @@ from claude_agent_sdk import project_key_for_directory
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from resume_hooks import paths
+from resume_hooks import paths, settings
 from resume_hooks.paths import (
     Where,
     find_session,
@@ -244,3 +244,24 @@ def test_a_file_over_the_limit_is_not_read(tmp_path: Path) -> None:
         paths.read_regular(str(path), 7)
     path.write_text('{"a": 1}' + " " * paths.MAX_OBJECT)
     assert paths.read_object(str(path)) == {}
+
+
+def test_no_folder_of_somebody_elses_becomes_our_state(tmp_path: Path) -> None:
+    """A repository's settings can name any; what lies in ours is replaced and removed. Once it was ours it stays so."""
+    site = tmp_path / "site"
+    (site / "index").mkdir(parents=True)
+    (site / "index.db").write_text("mine")
+    (site / "links.jsonl").write_text("mine")
+    environ = {"HOME": str(tmp_path), "RESUME_HOOKS_HOME": str(site)}
+    assert Where(environ).state == f"{tmp_path}/.claude/resume-hooks"
+    assert settings.refused(Where(environ)) == ["RESUME_HOOKS_HOME has no effect: index in it is not ours"]
+    (site / "pending").mkdir()
+    (site / "page.html").touch()
+    assert settings.refused(Where(environ)) == ["RESUME_HOOKS_HOME has no effect: page.html in it is not ours"]
+    for name in ("new", "empty"):
+        own = environ | {"RESUME_HOOKS_HOME": str(tmp_path / name)}
+        (tmp_path / "empty").mkdir(exist_ok=True)
+        assert Where(own).state == str(tmp_path / name)
+        paths.private_folder(os.path.join(Where(own).state, "index"), Where(own))
+        assert Where(own).state == str(tmp_path / name)
+        assert settings.refused(Where(own)) == []

@@ -21,7 +21,12 @@ FOLDER = REPO / "docs" / "pictures"
 CARDS = {"resume": "resume", "handoff": f"handoff {pictured.NEXT_STEP}", "trim": "trim"}
 VERBS = {"search": ["search", *pictured.ASKED], "lineage": ["lineage", pictured.SESSION[:8]]}
 HELD = {
-    "pasted": ["Handed off from", f"Next step: {pictured.NEXT_STEP}", "What was said, and lists of files"],
+    "pasted": [
+        "Handed off from",
+        f"Next step: {pictured.NEXT_STEP}",
+        "Loaded: ",
+        "lists of files, commands and failures",
+    ],
     "going-on": [
         f"/handoff {pictured.NEXT_STEP}",
         "Handed off from",

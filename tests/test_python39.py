@@ -73,5 +73,5 @@ def test_what_these_modules_import_is_in_the_list() -> None:
                             missing.add(name)
     assert missing <= {
         "__main__", "derive.child.copy_files", "hooks.after_compaction", "hooks.background", "hooks.context_notice",
-        "hooks.expiring_sessions", "hooks.inside", "hooks.prompt",
+        "hooks.expiring_sessions", "hooks.inside", "hooks.prompt", "parts.codex.events",
     }, "the hooks do without those where they don't load"  # fmt: skip

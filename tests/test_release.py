@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import subprocess
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,8 @@ from tests.e2e.installed import clone_at
 from tools import release
 
 MOST_FILES, MOST_BYTES = 600, 6_000_000
+PINNED = re.compile(r"^([\w.-]+)(?:\[[^]]*\])?==([^ ;\\]+)", re.MULTILINE)
+"""A package and its version, as a lock names them."""
 
 
 @pytest.fixture(scope="module")
@@ -27,15 +31,17 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_each_file_is_there_by_its_sum(dist: Path) -> None:
-    """Two packages, two archives of the plugin that unpack to what lies beside them, their sums, the changes."""
+    """Two packages, two archives that unpack to what lies beside them, two lists of parts, their sums, the changes."""
     sums = dict(line.split("  ")[::-1] for line in (dist / "SHA256SUMS").read_text().splitlines())
     assert sorted(sums) == [
         "resume-hooks-edition.tar.gz",
         "resume-hooks-plugin.tar.gz",
+        "resume-hooks-team.cdx.json",
+        "resume-hooks.cdx.json",
         f"resume_hooks-{__version__}-py3-none-any.whl",
         f"resume_hooks-{__version__}.tar.gz",
     ]
-    assert sorted(sums) == sorted(path.name for path in dist.iterdir() if path.suffix in {".whl", ".gz"})
+    assert sorted(sums) == sorted(path.name for path in dist.iterdir() if path.suffix in {".whl", ".gz", ".json"})
     for name, digest in sums.items():
         assert hashlib.sha256((dist / name).read_bytes()).hexdigest() == digest
     for kind in ("plugin", "edition"):
@@ -43,6 +49,19 @@ def test_each_file_is_there_by_its_sum(dist: Path) -> None:
             packed = {Path(each.name): each.size for each in archive if each.isfile()}
         files = {path.relative_to(dist / kind): path.stat().st_size for path in files_of(dist / kind)}
         assert packed == files
+
+
+@pytest.mark.parametrize(
+    ("name", "lock"), [("resume-hooks", "requirements"), ("resume-hooks-team", "requirements-team")]
+)
+def test_each_package_of_a_lock_is_in_its_list_of_parts(dist: Path, name: str, lock: str) -> None:
+    """CycloneDX, of this very version: every package by its version and by all the hashes that the lock accepts."""
+    document = json.loads((dist / f"{name}.cdx.json").read_text(encoding="utf-8"))
+    assert (document["bomFormat"], document["metadata"]["component"]["version"]) == ("CycloneDX", __version__)
+    text = (dist / "plugin" / f"{lock}.lock").read_text(encoding="utf-8")
+    assert {(each["name"], each["version"]) for each in document["components"]} == set(PINNED.findall(text))
+    listed = {digest["content"] for each in document["components"] for digest in hashes_of(each)}
+    assert listed == set(re.findall(r"--hash=sha256:(\w+)", text))
 
 
 @pytest.mark.parametrize("kind", ["plugin", "edition"])
@@ -84,6 +103,13 @@ def test_the_tag(client: ClientVersion, tmp_path: Path, monkeypatch: pytest.Monk
     subprocess.run(commit, cwd=clone, check=True)
     monkeypatch.setattr(release, "ROOT", clone)
     assert f"would create tag resume-hooks--v{__version__}" in release.tag(client.command[0])
+
+
+def hashes_of(component: dict[str, Any]) -> list[dict[str, str]]:
+    """The digests of a package's files, each as its algorithm and content."""
+    (source,) = component["externalReferences"]
+    found: list[dict[str, str]] = source["hashes"]
+    return found
 
 
 def files_of(folder: Path) -> list[Path]:

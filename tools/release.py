@@ -1,4 +1,4 @@
-"""Builds in ``dist`` what is published: wheel, sdist, the plugin, its edition for the directory, sums, the changes.
+"""Builds in ``dist`` what is published: wheel, sdist, the plugin, its edition for the directory, parts, sums, changes.
 
 The plugin's folder is a marketplace of its own, with nothing in it but the plugin. In the edition no hook looks at a
 prompt or at a command of the model's.
@@ -25,6 +25,12 @@ from resume_hooks.version import __version__
 from tools.manifests import ROOT
 
 DIST = ROOT / "dist"
+PARTS_LISTS = {
+    "resume-hooks.cdx.json": "requirements.lock",
+    "resume-hooks-team.cdx.json": "requirements-team.lock",
+}
+"""The lists of parts (SBOM), and the lock that each is made from."""
+
 UNASKED = ("UserPromptSubmit", "PreToolUse")
 """The hooks that the edition does not have."""
 
@@ -68,6 +74,14 @@ def changes(version: str) -> str:
     return found[1].strip() + "\n"
 
 
+def list_parts(target: Path, lock: str) -> None:
+    """Write what a lock has the installer fetch, as CycloneDX. CalledProcessError, with the tool's words on stderr."""
+    tool = [sys.executable, "-W", "ignore", "-m", "cyclonedx_py", "requirements", "--output-reproducible"]
+    subprocess.run([*tool, "--pyproject", "pyproject.toml", "-o", str(target), lock], cwd=ROOT, check=True)
+    with _rewritten(target) as document:  # pyproject.toml has the version from the code
+        document["metadata"]["component"]["version"] = __version__
+
+
 def build(target: Path) -> list[Path]:
     """Build everything in a folder, in the place of what a release left there; the files to be published."""
     said = changes(__version__)
@@ -77,6 +91,9 @@ def build(target: Path) -> list[Path]:
     for name, put in (("plugin", lambda path: assemble(str(path))), ("edition", edition)):
         put(target / name)
         found.append(Path(shutil.make_archive(str(target / f"resume-hooks-{name}"), "gztar", target / name)))
+    for name, lock in PARTS_LISTS.items():
+        list_parts(target / name, lock)
+        found.append(target / name)
     sums = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in found]
     (target / "SHA256SUMS").write_text("".join(sums), encoding="utf-8")
     (target / "CHANGES.md").write_text(said, encoding="utf-8")

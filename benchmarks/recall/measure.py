@@ -17,7 +17,7 @@ from benchmarks.recall.judge import STRENGTHS, Asked, judged, score, spread, sur
 from benchmarks.recall.naive import FusedNaive, Naive
 from benchmarks.recall.questions import HALVES, KINDS, Home, Question, questions
 from benchmarks.recall.ripgrep import Ripgrep
-from benchmarks.recall.searcher import Ours, Searcher
+from benchmarks.recall.searcher import Ours, Searcher, Unindexed
 from tests.needs import corpus_folder
 
 DEPTH = 10
@@ -32,6 +32,7 @@ NAME = 37  # characters of a searcher's name in the table
 def searchers(home: Home, scratch: Path, asked: Sequence[Question]) -> Iterator[Searcher]:
     """Ours and those that this machine has, each over the same files."""
     yield Ours(home)
+    yield Unindexed()
     yield Naive()
     if Ripgrep.there():
         yield Ripgrep(home, 0, "ripgrep, lines with any word")
@@ -103,7 +104,7 @@ def main(half: str) -> int:
         compared = list(searchers(home, Path(folder), asked))
         once = [(searcher, ask(searcher, asked, lambda question: [question.text])) for searcher in compared]
         print_table("one wording", once)
-        compared.insert(2, FusedNaive(next(one for one in compared if isinstance(one, Naive))))
+        compared.insert(3, FusedNaive(next(one for one in compared if isinstance(one, Naive))))
         several = [(searcher, ask(searcher, reworded, lambda question: question.wordings)) for searcher in compared]
         print_table("four wordings", several)
         print()

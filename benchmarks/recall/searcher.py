@@ -6,10 +6,13 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from benchmarks.recall.questions import Home, Place
+from benchmarks.recall.questions import Home, Place, corpus_names
 from resume_hooks.paths import Where
 from resume_hooks.search.engine import find
+from resume_hooks.search.index.unread import RawWords, ranks
+from resume_hooks.search.query import parse
 from resume_hooks.search.scope import Scope
+from tests.needs import corpus_folder
 
 
 class Answer(NamedTuple):
@@ -52,6 +55,22 @@ class Ours:
         ms = milliseconds_since(begun)
         places = [Place(self._home.name(hit.file), hit.turn) for hit in found.hits]
         return Answer(places, ms, [hit.strength for hit in found.hits])
+
+
+class Unindexed:
+    """Ours before there is an index: which files are read first, by their bytes alone."""
+
+    name = "resume-hooks, files not indexed"
+    by_turn = False
+
+    def search(self, wordings: Sequence[str], most: int) -> Answer:
+        """The files that are worth most."""
+        begun = time.perf_counter()
+        words = RawWords([term.forms for text in wordings for term in parse([text]).terms])
+        looked = {name: words.found(str(corpus_folder() / name)) for name in corpus_names()}
+        worth = ranks({name: found for name, found in looked.items() if found})
+        best = sorted(worth, key=lambda name: -worth[name])[:most]
+        return Answer([Place(name, 0) for name in best], milliseconds_since(begun))
 
 
 def milliseconds_since(begun: float) -> float:

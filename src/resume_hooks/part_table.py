@@ -201,7 +201,7 @@ ANSWERS: Dict[str, List[Tuple[str, str]]] = {
     "homes of a session": [("moved", "find_moved_repo:homes")],
     "notes on a session": [("moved", "copies:copies_note")],
     "at a start in a new folder": [("moved", "rehome:start_line")],
-    "of a new folder": [("moved", "rehome:folder_answer")],
+    "of a new folder": [("moved", "rehome:folder_line")],
     "of the others of a folder": [("moved", "rehome:others")],
     "bring in": [("share", "verbs.import_:bring_in")],
     "after a session was scrubbed": [("team", "answers:after_scrub")],

@@ -42,7 +42,6 @@ class Where:
     def __init__(self, environ: Optional[Mapping[str, str]] = None) -> None:
         env = os.environ if environ is None else environ
         home = env.get("CLAUDE_CONFIG_DIR") or os.path.join(env.get("HOME") or os.path.expanduser("~"), ".claude")
-        own = env.get("RESUME_HOOKS_HOME") or ""
         self.environ: Mapping[str, str] = env
         self.config: str = unicodedata.normalize("NFC", os.path.abspath(home))
         """``$CLAUDE_CONFIG_DIR``, else ``~/.claude`` (NFC, as the client has it)."""
@@ -50,11 +49,38 @@ class Where:
         """The folder that holds one folder a project."""
         self.file_history: str = os.path.join(self.config, FILE_HISTORY)
         """The folder that holds one folder a session, of earlier states of the user's files."""
-        self.state: str = os.path.abspath(own) if os.path.isabs(own) else os.path.join(self.config, "resume-hooks")
-        """Our own folder, which outlives the plugin: ``$RESUME_HOOKS_HOME`` or beside the client's projects.
+        own = env.get("RESUME_HOOKS_HOME") or ""
+        self.state: str = os.path.abspath(own) if not why_not_state(own) else os.path.join(self.config, "resume-hooks")
+        """Our own folder, which outlives the plugin: ``$RESUME_HOOKS_HOME`` or beside the client's projects."""
 
-        A relative one counts as none: it would put what sessions hold into whatever folder a hook runs in.
-        """
+
+_TELLING = frozenset(["pending", "index.db.lock", "making", "one-maker", "vault-told"])
+STATE_NAMES = _TELLING | {
+    *("audit.json", "backups", "data-rules.json", "held", "index", "index.db", "index.db-journal", "index.db-shm"),
+    *("index.db-wal", "lock", "log", "mirrors", "plugin", "scrub", "stats.json", "team", "trash"),
+    *("unpacked", "vault", "links.jsonl", "settings.json"),
+}
+"""What lies in our state folder: with anything else in it a folder is not taken for that where a variable names it, nor
+one that has neither ``MARK`` nor what only we would call so."""
+
+MARK = ".resume-hooks-state"
+"""A file that we leave in a state folder that a variable names."""
+
+
+def why_not_state(folder: str) -> str:
+    """Why a folder that a variable names can't be our state folder, as the end of a sentence; ``""`` if it can.
+
+    A repository's settings can set a variable, and what lies in our folder is ours to replace and to remove.
+    """
+    if not os.path.isabs(folder):
+        return "it is not an absolute path"  # it would put what sessions hold into whatever folder a hook runs in
+    try:
+        every = set(os.listdir(folder))
+    except OSError:
+        return ""  # not there yet, or nothing that we could change
+    names = {name for name in every if not name.startswith(".") and name != "lost+found"}
+    theirs = names - STATE_NAMES if every & {MARK, *_TELLING} else names
+    return f"{min(theirs)} in it is not ours" if theirs else ""
 
 
 def private_folder(path: str, where: Where) -> str:
@@ -70,6 +96,9 @@ def private_folder(path: str, where: Where) -> str:
         with contextlib.suppress(FileExistsError):  # checked next
             os.makedirs(step, mode=0o700, exist_ok=True)
         _require_own_folder(step)
+    if steps and where.state == os.path.abspath(where.environ.get("RESUME_HOOKS_HOME") or "."):
+        with contextlib.suppress(OSError):
+            os.close(os.open(os.path.join(where.state, MARK), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     return path
 
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from resume_hooks import part_table
 from resume_hooks.errors import UsageError
-from resume_hooks.paths import MAX_OBJECT, Where, read_object, read_regular
+from resume_hooks.paths import MAX_OBJECT, Where, read_object, read_regular, why_not_state
 from resume_hooks.seam import with_parts
 
 Value = int | str | tuple[str, ...]
@@ -263,6 +263,9 @@ def refused(where: Where | None = None) -> list[str]:
         except ValueError as error:
             sentences.append(f"{name} ({source}) must be {error}, not {raw!r}")
     environ = (where or Where()).environ
+    own = environ.get("RESUME_HOOKS_HOME", "")
+    if own and (why := why_not_state(own)):
+        sentences.append(f"RESUME_HOOKS_HOME has no effect: {why}")
     for name, key in KEYS.items():
         if key.stored_only and environ.get(_variable(name)):
             sentences.append(f"{name} is set by no variable ({_variable(name)}): resume-hooks config {name} sets it")
@@ -305,13 +308,23 @@ def _options(where: Where) -> dict[str, object]:
 
 def _given(names: Iterable[str], where: Where) -> Iterator[tuple[str, str, object]]:
     """The values given for settings as (name, source, raw), the weakest first; empty ones count as not given."""
-    stored, options, env = read_object(settings_file(where)), _options(where), where.environ
+    stored, options = read_object(settings_file(where)), _options(where)
     for name in names:
-        raws = {"file": stored.get(name), "plugin": options.get(name)}
-        if name in FORMER or not KEYS[name].stored_only:
-            told = env.get(f"CLAUDE_PLUGIN_OPTION_{name.upper()}", options.get(name))
-            raws = {"file": stored.get(name), "environment": env.get(_variable(name)), "plugin": told}
-        yield from ((name, source, raw) for source, raw in raws.items() if raw not in (None, ""))
+        for source, raw in _sources(name, stored, options, where.environ):
+            if raw not in (None, ""):
+                yield name, source, raw
+
+
+def _sources(
+    name: str, stored: Mapping[str, object], options: Mapping[str, object], environ: Mapping[str, str]
+) -> Iterator[tuple[str, object]]:
+    """What each source says of a setting, the weakest first; the environment nothing of one that is only stored."""
+    yield "file", stored.get(name)
+    if name not in FORMER and KEYS[name].stored_only:
+        yield "plugin", options.get(name)
+        return
+    yield "environment", environ.get(_variable(name))
+    yield "plugin", environ.get(f"CLAUDE_PLUGIN_OPTION_{name.upper()}", options.get(name))
 
 
 def _variable(name: str) -> str:

@@ -130,6 +130,25 @@ def test_a_kept_digest_is_read_and_not_found(config_home: ConfigHome, cli: Cli, 
     assert {hit["session_id"] for hit in hits} == {SESSION}
 
 
+@pytest.mark.parametrize(("size", "is_cut"), [("1k", True), ("12k", False)])
+def test_the_card_counts_the_messages_that_the_opening_has(
+    config_home: ConfigHome, document: Document, size: str, is_cut: bool
+) -> None:
+    """Nobody is told that all was loaded where messages were left out."""
+    said = [
+        user(f"part {number}. " + "It does what it says. " * 10, uuid=f"u{number}", ts=number) for number in range(30)
+    ]
+    write_session(config_home.project(), SESSION, said)
+    child = Path(document("handoff", SESSION, "--size", size)["data"]["file"])
+    _, _, opened, _, card = (json.loads(line) for line in child.read_text().splitlines()[:5])
+    told = re.search(r"\((\d+) messages? of \d+ left out\)", opened["message"]["content"])
+    text = card["message"]["content"][0]["text"]
+    assert bool(told) == is_cut
+    left = int(told[1]) if told else 0
+    left_out = f" ({left} left out)" if left else ""
+    assert f"Loaded: {30 - left} messages{left_out}, lists of files, commands and failures." in text
+
+
 def test_every_reference_of_an_opening_can_be_read(document: Document, parent: Path) -> None:
     """Of the talk, of lists, and of the latest calls; and what all of the digest is read by."""
     opened = json.loads(Path(document("handoff", SESSION)["data"]["file"]).read_bytes().splitlines()[OPENING_LINE])

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.harness.client import (
-    LAST_NPM,
     NEWEST,
     OLDEST,
+    PREVIOUS,
     VERSIONS,
     ClientHome,
     ClientVersion,
@@ -117,7 +117,7 @@ def tui(client: ClientVersion, home: ClientHome, api: MockApi) -> Iterator[Tui]:
         yield terminal
 
 
-@pytest.fixture(params=[pytest.param(LAST_NPM, marks=pytest.mark.wide), NEWEST])
+@pytest.fixture(params=[pytest.param(PREVIOUS, marks=pytest.mark.wide), NEWEST])
 def modern(request: pytest.FixtureRequest, home: ClientHome, api: MockApi) -> Iterator[Tui]:
     """The clients that run modules, on a pseudo terminal."""
     with Tui(find_client(request.param), home, api) as terminal:

@@ -122,10 +122,10 @@ def test_a_failing_engine_leaves_it_to_the_client(
         pytest.param({"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "150000"}, Usage(106_000), id="of the user's own"),
     ],
 )
-def test_it_asks_once_what_shall_happen(
+def test_it_tells_once_what_else_can_happen(
     tui: Tui, plugin: Path, parent: Path, tmp_path: Path, env: dict[str, str], used: Usage
 ) -> None:
-    """After a command of ours, not while a turn ends, and no key answers it that was under way; nothing of it is sent.
+    """As a turn ends; no question takes a key, and what is typed then is sent whole.
 
     The engine, asked at the start already, answers after that turn.
     """
@@ -133,23 +133,16 @@ def test_it_asks_once_what_shall_happen(
     tui.api.usage = used
     tui.submit("hello")
     tui.wait_for("Mock reply 1")
-    tui.wait_idle(2)
-    assert "When a session is full" not in tui.text()
+    tui.wait_for("config compaction trim")
     tui.submit("/resume-hooks:help")
-    tui.wait_for("When a session is full")
-    tui.key("1")  # under way when it opened: no answer
     tui.wait_idle(4)
-    tui.wait_for("When a session is full")
-    tui.key("2")
-    tui.wait_for("2. Undo it")
-    tui.wait_idle(2)
-    tui.key("1")
-    tui.wait_for("Full sessions are now handed off in place, in every project. To change")
-    tui.wait_idle()
-    assert settings.load(tui.home.where)["compaction"].value == "12k"
-    tui.submit("again")
+    before = tui.text().count("config compaction trim")
+    tui.submit("1 more fix")
     tui.wait_for("Mock reply 2")
     tui.wait_idle(1)
-    assert "When a session is full" not in tui.text()
-    assert "Full sessions are now handed off in place" not in spoken(tui.api.main_requests()[-1])
+    assert tui.text().count("config compaction trim") == before
+    request = spoken(tui.api.main_requests()[-1])
+    assert "1 more fix" in request
+    assert "config compaction trim" not in request
+    assert settings.load(tui.home.where)["compaction"].source == "default"
     assert b'"compact_boundary"' not in parent.read_bytes()[-200_000:]

@@ -30,7 +30,7 @@ REFUSED = {"thinking-unsigned": UNCHANGED, "tool-call-unanswered": UNPAIRED.form
 CASE = {case.code: case for case in CASES}
 UNSIGNED = CASE["thinking-unsigned"].content
 OVERLOADED = "Overloaded"
-QUESTION = "1. Open the repaired copy"
+QUESTION = "2. Open the repaired copy"
 HELP = r"/handoff\s+opens a fresh session"
 ONCE = QUIET | {"RESUME_HOOKS_VAULT": "off", "CLAUDE_CODE_MAX_RETRIES": "0"}
 """No word of ours but the one that is tested, and no wait of the client's for an API that is overloaded."""
@@ -90,7 +90,7 @@ def test_one_key_opens_a_repaired_copy(modern: Tui, plugin: Path, code: str) -> 
     before = parent.read_bytes()
     assert children(modern.home, parent) == []
     modern.api.clear()
-    modern.key("1")
+    modern.key("2")
     modern.wait_gone(QUESTION)
     modern.wait_idle()
     child = child_of(modern.home, parent)
@@ -118,7 +118,7 @@ def test_a_real_session_is_repaired(tui: Tui, plugin: Path) -> None:
     tui.wait_idle(2)
     first, asked = tui.api.main_requests()[0], len(tui.api.requests)
     assert "signature" in broken_rule(first)
-    tui.key("1")
+    tui.key("2")
     tui.wait_gone(QUESTION)
     tui.wait_idle()
     assert len(children(tui.home, parent)) == 1
@@ -138,7 +138,7 @@ def test_not_now_leaves_all_and_is_the_last_word(tui: Tui, plugin: Path) -> None
     parent = refuse(tui, plugin, UNSIGNED, UNCHANGED)
     tui.wait_for(QUESTION)
     tui.wait_idle(2)
-    tui.key("2")
+    tui.key("Enter")
     tui.wait_for("This session stays as it is")
     tui.submit("hello again DELTA")
     tui.wait_for("DELTA[^─]*API Error")

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from resume_hooks import settings
 from resume_hooks.sessions import held_links
 from resume_hooks.sessions.archived.manifest import archived_ids, find
 from tests.builders import (
@@ -124,30 +125,25 @@ def test_what_the_cleanup_takes_is_kept(client: ClientVersion, home: ClientHome,
     assert WORD in spoken(api.main_requests()[-1])
 
 
-def test_a_start_asks_whether_copies_are_kept(tui: Tui, plugin: Path, tmp_path: Path) -> None:
-    """Of what goes within seven days, after a command; a yes copies it at once, and the next start is silent."""
+def test_a_start_says_that_copies_will_be_kept(tui: Tui, plugin: Path) -> None:
+    """Of what goes within seven days; nothing is asked, what is typed is sent whole, the next start is silent."""
     home, where = tui.home, tui.home.where
     soon = Path(write_session(home.project_folder, session_id(3), conversation(2, session_id=session_id(3))))
     age(SOON, soon)
     tui.start(plugin_dir=plugin, extra_env=ENGINE)
-    tui.wait_idle(2)
-    assert "Keep archived copies" not in tui.text()
-    tui.submit("/lineage")
-    tui.wait_for("Keep archived copies of them")
+    tui.wait_for("will be kept in a private folder")
     assert wait_until(Path(held_links.folder(where), soon.parent.name, soon.name).exists)
+    tui.submit("/lineage")
+    tui.wait_idle(4)
+    tui.submit("1 more fix")
+    tui.wait_for("Mock reply 1")
+    assert "1 more fix" in spoken(tui.api.main_requests()[-1])
+    assert settings.load(where)["vault"].source == "default"
     assert not archived_ids(where)
-    tui.wait_idle(2)  # a key that comes at once was meant for the box
-    tui.key("1")
-    tui.wait_for("2. Undo it")
-    tui.wait_idle(2)
-    tui.key("1")
-    tui.wait_for("archived 1 that go soon")
-    assert archived_ids(where) == [soon.stem]
     tui.close()
-    tui.start(plugin_dir=plugin, extra_env=ENGINE)
-    assert "resume-hooks:" not in tui.text()
-    assert "Keep archived copies" not in tui.text()
-    assert not tui.api.main_requests()
+    with Tui(tui.version, home, tui.api) as other:
+        other.start(plugin_dir=plugin, extra_env=ENGINE)
+        assert "resume-hooks:" not in other.text()
 
 
 def test_a_start_says_once_what_it_kept(tui: Tui, plugin: Path) -> None:

@@ -22,7 +22,7 @@ from tests.builders import (
     session_id,
     summary,
 )
-from tests.e2e.harness.client import LAST_NPM, NEWEST, ClientHome, Tui, find_client
+from tests.e2e.harness.client import NEWEST, PREVIOUS, ClientHome, Tui, find_client
 from tests.e2e.harness.mock_api import MockApi, last_user_text
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.terminal import PROMPT_SIGN
@@ -40,7 +40,7 @@ TOOL = "mcp__resume-hooks__handoff"
 
 @pytest.fixture(
     params=[
-        pytest.param((LAST_NPM, SMALL), marks=pytest.mark.wide),
+        pytest.param((PREVIOUS, SMALL), marks=pytest.mark.wide),
         (NEWEST, SMALL),
         pytest.param((NEWEST, LARGE), marks=pytest.mark.wide),
     ]
@@ -447,7 +447,7 @@ def test_the_model_may_ask_where_that_was_switched_on(tui: Tui, plugin: Path, pa
     """A no is told to it and nothing is made; a yes switches at the turn's end. Its words are never sent."""
     begin(tui, plugin, {"RESUME_HOOKS_HANDOFF_TOOL": "on", "RESUME_HOOKS_HANDOFF_SENDS": "on"})
     offer_tool(tui)
-    for key, told in (("2", "The user said no"), ("1", "The user agreed")):
+    for key, told in (("Enter", "The user said no"), ("2", "The user agreed")):
         tui.api.clear()
         tui.api.script = [{"name": TOOL, "input": {"next_step": STEP}}, "Then I end my turn."]
         tui.submit(f"go on {key}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -264,9 +265,10 @@ def test_a_team_s_driver_goes_into_a_venv_of_our_own(quick: PluginCopy) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tool", one_in(2, ["pip", "uv"]))
-def test_the_real_thing(plugin: PluginCopy, tmp_path: Path, tool: str) -> None:
-    """From the bundled lock, with hashes, to an engine that the launcher takes."""
+@pytest.mark.parametrize("way", one_in(2, ["pip", "uv", "pip without an index", "uv without an index"]))
+def test_the_real_thing(plugin: PluginCopy, tmp_path: Path, way: str) -> None:
+    """From the bundled lock, with hashes, to an engine that the launcher takes; also from wheels, without an index."""
+    tool = way.partition(" ")[0]
     uv = shutil.which("uv") or shutil.which("uv", path=Path(sys.executable).parent)
     env = {"RESUME_HOOKS_PYTHON": ""}
     if tool == "uv":
@@ -280,9 +282,23 @@ def test_the_real_thing(plugin: PluginCopy, tmp_path: Path, tool: str) -> None:
         bare.write_text(f'#!/bin/sh\ncase "$*" in *ensurepip*) exit 1 ;; esac\nexec "{real}" "$@"\n')
         bare.chmod(0o755)
         env["PATH"] = str(tmp_path / "bin")
+    if way != tool:
+        fetch_wheels(plugin.root)
+        env |= {"PIP_INDEX_URL": "http://127.0.0.1:9/", "UV_DEFAULT_INDEX": "http://127.0.0.1:9/"}
+        env |= {"PIP_FIND_LINKS": "", "UV_FIND_LINKS": "", "PIP_EXTRA_INDEX_URL": "", "UV_EXTRA_INDEX_URL": ""}
     done = plugin.engine("--install", "--team", **env)
     need("the package index", "pip install failed" not in done.stderr, "see the output of pip")
     assert (done.returncode, state(plugin)["state"]) == (0, "ready"), done.stderr
     checked = plugin.engine("info", **env)
     assert (checked.returncode, checked.stdout) == (0, "engine info\n")
     assert plugin.hook("UserPromptSubmit", b'{"prompt":">x"}', RESUME_HOOKS_PYTHON="").stdout == b"reply of prompt\n"
+
+
+def fetch_wheels(plugin: Path) -> None:
+    """Put the locks' wheels beside them, by the lines of docs/publishing.md."""
+    lines = re.findall(r"^pip (download .*)$", (REPO / "docs" / "publishing.md").read_text("utf-8"), re.MULTILINE)
+    assert len(lines) == 2
+    for line in lines:
+        command = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *line.split()]
+        done = subprocess.run(command, cwd=plugin, capture_output=True, text=True, check=False)
+        need("the package index", done.returncode == 0, "see the output of pip")

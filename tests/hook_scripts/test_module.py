@@ -82,7 +82,7 @@ def test_a_start_asks_for_tools_only_where_settings_name_one(
 ) -> None:
     """Else it costs a shell: the answer is that there are none."""
     state = tmp_path / "state"
-    state.mkdir()
+    (state / "pending").mkdir(parents=True)
     (state / "settings.json").write_text(settings)
     python = plugin.root.parent / "bin" / "python"
     python.write_text("#!/bin/sh\necho asked\n")

@@ -16,8 +16,8 @@ pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="node is mi
 CHOICES = [["Open", "yes"], ["Not now", "no"]]
 STAND_IN = """
 import { settle } from %(asking)s
-const { answers, called, typed } = %(given)s, told = []
-let now = 0, shown = 0
+const { answers, called, typed } = %(given)s, told = [], first = []
+let now = 0, shown = 0, filled
 Date.now = () => now
 const $ = {
   plugin: { root: '' },
@@ -35,11 +35,15 @@ const $ = {
     },
   },
   clock: { sleep: async ms => { now += ms } },
-  prompt: { read: async () => ({ text: 'x'.repeat(Math.min(typed, 1 + Math.floor(now / 150))) }) },
+  prompt: {
+    read: async () => ({ text: 'x'.repeat(Math.min(typed, 1 + Math.floor(now / 150))) }),
+    fill: async ({ text }) => { filled = text },
+  },
   ui: {
     status: () => {},
-    ask: async () => {
+    ask: async (_, labels) => {
       shown += 1
+      first.push(labels[0])
       const [answer, after] = answers.shift()
       now += after
       if (!answer) throw new Error('no answer')
@@ -48,7 +52,7 @@ const $ = {
   },
 }
 await settle($, 'trim', '', undefined, called)
-console.log(JSON.stringify({ told, shown, now }))
+console.log(JSON.stringify({ told, shown, now, first, filled }))
 """
 """A person who answers the first question with the first of ``answers``, after so many milliseconds, and so on.
 
@@ -93,6 +97,18 @@ def test_a_question_that_nobody_can_be_shown_ends(called: bool) -> None:
     """A client that refuses it at once is not asked for ever."""
     done = run_question(*[("", 0)] * 3, called=called)
     assert (done["told"], done["shown"]) == (["", "no"], 3)
+
+
+@pytest.mark.parametrize(("called", "first"), [(True, "Open"), (False, "Not now")])
+def test_what_stands_under_enter(called: bool, first: str) -> None:
+    """Of a question that nobody called for it is what does nothing."""
+    assert run_question(("Not now", 4000), called=called)["first"] == [first]
+
+
+def test_words_that_a_question_took_go_back_into_the_box() -> None:
+    """Of one that nobody called for: the client hands them over as its answer."""
+    done = run_question(("tests now", 4000), called=False)
+    assert (done["told"], done["filled"]) == (["", "no"], "tests now")
 
 
 def test_a_question_after_a_command_waits_for_who_types() -> None:

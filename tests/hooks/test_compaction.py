@@ -12,7 +12,6 @@ import pytest
 from resume_hooks import settings
 from resume_hooks.hooks import compaction, hook_state
 from resume_hooks.hooks.inside import FULL, PLAN, answered
-from resume_hooks.storage import stored_settings
 from resume_hooks.transcripts.transcript import scan
 from tests.builders import SESSION, ConfigHome, assistant, boundary, tool_result, tool_use, user, write_session
 from tests.hooks.test_trim import BULK, bulky
@@ -115,15 +114,12 @@ def test_here_runs_the_clients_compaction(parent: Path) -> None:
     assert "is not an option" in refused["text"]
 
 
-@pytest.mark.parametrize("value", ["trim", "12k", "client"])
-def test_what_is_said_to_be_typed_can_be(parent: Path, value: str) -> None:
-    """After the answer: the command that changes it ends with one value, another one."""
-    if value != "client":
-        stored_settings.store("compaction", value)
-    text = answered("compaction", {"session_id": SESSION, "screen": True, "args": f"keep {value}"})["text"]
-    words = text.rpartition(": ")[2].split()
-    assert words[-3:-1] == ["config", "compaction"]
-    assert words[-1] in {"trim", "12k", "client"} - {value}
+@pytest.mark.usefixtures("parent")
+def test_a_trim_that_saves_too_little_is_not_asked_about() -> None:
+    """By the limit that the shell has, too; a card says so."""
+    saying = answered("trim", {"session_id": SESSION, "screen": True, "args": "--min-savings 900000"})
+    assert saying.keys() == {"text"}
+    assert saying["text"].startswith("trim · not worth a new session")
 
 
 def automatic(rows: list[dict[str, Any]], chosen: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
@@ -225,8 +221,8 @@ def test_one_turn_that_fills_it_all_is_left_to_the_client(parent: Path, monkeypa
     assert left == {"remark": compaction.LEFT.format(chosen="trim")}
 
 
-def test_it_is_asked_once_what_is_to_happen(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From ``notice_percent`` on, where nothing was set; the answer is the setting."""
+def test_it_is_told_once_what_else_can_happen(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From ``notice_percent`` on, where nothing was set; nothing is asked, and nothing stored."""
     del parent
 
     def measured(args: str, **fields: object) -> dict[str, Any]:
@@ -236,26 +232,16 @@ def test_it_is_asked_once_what_is_to_happen(parent: Path, monkeypatch: pytest.Mo
         return dict(answered("band", {"session_id": SESSION, "screen": True, "tokens": 60_000, "window": 200_000}))
 
     assert measured("90", screen=False) == {}
-    assert measured("12") == {}
-    assert band()["asks"] == 80
+    assert measured("12") == measured("trim") == measured("") == {}
+    assert band()["tells"] == 80
     monkeypatch.setenv("RESUME_HOOKS_COMPACTION", "client")
     assert measured("81") == {}
-    assert "asks" not in band()
+    assert "tells" not in band()
     monkeypatch.delenv("RESUME_HOOKS_COMPACTION")
-    asked = measured("81")
-    assert "81 %" in asked["ask"]
+    told = measured("81")
+    assert told.keys() == {"text"}
+    assert "81 %" in told["text"]
+    assert "config compaction trim (" in told["text"]
     assert measured("95") == {}
-    assert "asks" not in band()
-    for no_answer in (asked["choices"][-1][1], "nonsense", "trim@150k"):
-        assert "Nothing was changed" in measured(no_answer)["text"]
-        assert settings.load()["compaction"].source == "default"
-    (keep, kept), (_, undone) = (told := measured(asked["choices"][1][1]))["choices"]
-    assert "Full sessions are now handed off in place" in told["ask"]
-    assert keep == "Keep it"
-    assert settings.load()["compaction"] == ("12k", "file")
-    assert "Full sessions are now handed off in place, in every project. To change: " in measured(kept)["text"]
-    assert settings.load()["compaction"] == ("12k", "file")
-    assert "Nothing was changed" in measured(undone)["text"]
+    assert "tells" not in band()
     assert settings.load()["compaction"].source == "default"
-    stored_settings.store("compaction", "24k")
-    assert "compaction is 24k" in measured(undone)["text"], "set elsewhere meanwhile"

@@ -156,7 +156,7 @@ def test_the_band_takes_the_lines_place(config_home: ConfigHome, ask: Any, monke
     """By the client's figures: when to ask again, then what to show; the Stop hook has nothing more to say."""
     path = write_session(config_home.project(), SESSION, full(190_000))
     event = {"screen": True, "session_id": SESSION, "transcript_path": path, "window": 200_000}
-    assert answered("band", {**event, "tokens": 90_000}) == {"look": 144_000, "asks": 80}
+    assert answered("band", {**event, "tokens": 90_000}) == {"look": 144_000, "tells": 80}
     shown = answered("band", {**event, "tokens": 160_000})
     assert (shown["from"], shown["window"]) == (144_000, 180_000)
     assert shown["band"] == "{percent} % of 180,000 · /handoff"

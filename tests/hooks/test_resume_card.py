@@ -180,6 +180,16 @@ def test_the_first_line(
     assert headline(found, "resume-hooks {}".format) == line.replace(">", "resume-hooks ")
 
 
+def test_a_session_with_room_names_the_ways_to_continue(config_home: ConfigHome) -> None:
+    """A line each, of those that can be done; a fuller one has them in its first line."""
+    with_room = ContextUse(14_400, 180_000, measured=True)
+    handoff = "  >handoff: continue in a new session, with what was said here"
+    for estimates, lines in ((FIGURES, [handoff, "  >trim: continue without old tool output"]), (FIGURES[:1], [])):
+        card = resume_card(comparison(config_home, context=with_room, estimates=estimates), WAYS[0], ASKED)
+        assert [line for line in card.split("\n") if line.startswith("  >")] == lines
+    assert handoff not in resume_card(comparison(config_home), WAYS[0], ASKED)
+
+
 def test_nothing_to_hand_off(config_home: ConfigHome) -> None:
     """Only what can be done is named."""
     trim = tuple(row for row in FIGURES if row.name != HANDOFF)

@@ -324,3 +324,10 @@ def test_letters_alone_where_their_place_tells(words: str, value: str) -> None:
 def test_names_and_examples_are_none(text: str) -> None:
     """What everybody writes there, and what a program calls its values."""
     assert redact(text) == (text, [])
+
+
+@pytest.mark.parametrize("before", ["3:", ".env:3:", "config/.env:12:", ".env:", "3-", "10:42:31:"])
+def test_what_grep_prints_before_a_line_hides_nothing(before: str) -> None:
+    """The number of the line, behind the name of the file or alone."""
+    assert "zt7Qm2Lk9Xw4" not in redact(f"{before}DB_PASSWORD=zt7Qm2Lk9Xw4Rb8Nc3Vd")[0]
+    assert "zt7Qm2Lk9Xw4" not in redact(f'{before}password = "zt7Qm2Lk9Xw4Rb8Nc3Vd"')[0]

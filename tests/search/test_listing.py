@@ -200,16 +200,17 @@ def test_when_it_expires(config_home: ConfigHome, days: int | None, age: float, 
 
 
 def test_live_ones(config_home: ConfigHome) -> None:
-    """Those that a running client names, and what was written just now."""
+    """Those that a running client names; what was written just now where none names any."""
     put(config_home, 1)
     put(config_home, 2, age=1)
     put(config_home, 3, age=-1)
+    assert [row.open for row in rows(config_home)] == [True, False, False]
     folder = config_home.config / "sessions"
     folder.mkdir()
     entry = {"pid": os.getpid(), "sessionId": session_id(2), "cwd": CWD, "updatedAt": 1}
     (folder / f"{os.getpid()}.json").write_text(json.dumps(entry), encoding="utf-8")
     assert [(row.session_id, row.open) for row in rows(config_home)] == [
-        (session_id(3), True),
+        (session_id(3), False),
         (session_id(1), False),
         (session_id(2), True),
     ]

@@ -112,6 +112,28 @@ def test_what_can_not_be_removed_is_told_and_the_rest_goes(tmp_path: Path, monke
     assert os.listdir(folder) == ["b"]
 
 
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_a_folder_that_is_written_into_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+    """It is looked through again, but not without end."""
+    folder = tmp_path / "index"
+    folder.mkdir()
+    (folder / "a").touch()
+    made, remove_one = list(range(times)), removal._remove_one
+
+    def busy(name: str, within: int) -> None:
+        remove_one(name, within)
+        if made:
+            (folder / f"late{made.pop()}").touch()
+
+    monkeypatch.setattr(removal, "_remove_one", busy)
+    if times < 3:
+        removal.remove(str(folder), str(tmp_path))
+    else:
+        with pytest.raises(OSError, match="not empty"):
+            removal.remove(str(folder), str(tmp_path))
+    assert folder.exists() == (times == 3)
+
+
 def test_without_open_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on Windows: each step is looked at before."""
     monkeypatch.setattr(removal, "_BY_DESCRIPTOR", False)

@@ -233,7 +233,7 @@ def located(locator: str | None, where: Where, *, foreign: bool = False) -> Sess
         return found
     found = locate.resolve(locator, folder, where, foreign=foreign)
     if locator is None:
-        _tell_taken(found, folder, where)
+        _tell_taken(found, _unused_child(found, folder, where))
     return found
 
 
@@ -242,13 +242,15 @@ _TRIMS = ("trim", "smart-trim")
 
 def located_trim(locator: str | None, where: Where) -> SessionFile:
     """The session to untrim: what the locator names; without one a trim just made of what a locator would name."""
-    if locator is None:
-        taken = locate.resolve(None, current_folder(), where, foreign=True)
-        child = _unused_child(taken, current_folder(), where)
-        if child is not None and child.kind in _TRIMS:
-            say(f"This is about the trim of {taken.session_id} that nobody went on in yet.", err=True)
-            return child.session
-    return located(locator, where, foreign=True)
+    if locator is not None:
+        return located(locator, where, foreign=True)
+    taken = locate.resolve(None, current_folder(), where, foreign=True)
+    child = _unused_child(taken, current_folder(), where)
+    if child is not None and child.kind in _TRIMS:
+        say(f"This is about the trim of {taken.session_id} that nobody went on in yet.", err=True)
+        return child.session
+    _tell_taken(taken, child)
+    return taken
 
 
 class _UnusedChild(NamedTuple):
@@ -272,11 +274,10 @@ def _unused_child(taken: SessionFile, folder: str, where: Where) -> _UnusedChild
     return _UnusedChild(newest, parent.kind)
 
 
-def _tell_taken(taken: SessionFile, folder: str, where: Where) -> None:
-    """Say which session was taken where the newest one of the folder is a child of it that nobody went on in yet."""
+def _tell_taken(taken: SessionFile, child: _UnusedChild | None) -> None:
+    """Say which session was taken where there is a child of it that nobody went on in yet."""
     from resume_hooks.transcripts.head_tail import HeadTail  # as above
 
-    child = _unused_child(taken, folder, where)
     if child is not None:
         title = plain_line(HeadTail(taken.path).title)
         why = f"not {child.session.session_id}, its child without a prompt"

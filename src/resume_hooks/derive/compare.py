@@ -280,11 +280,11 @@ def advice(context: ContextUse, trimmed: ContextUse | None, left: int | None = N
 
 def _best(trimmed: ContextUse | None) -> Advice:
     if trimmed is not None and trimmed.most_percent <= ROOMY:
-        return Advice(TRIM, f"mostly tool output: {_left(trimmed)} left")
+        return Advice(TRIM, f"mostly tool output: {_size_of(trimmed)} left")
     return Advice(HANDOFF, "it leaves the most room")
 
 
-def _left(context: ContextUse) -> str:
+def _size_of(context: ContextUse) -> str:
     return f"{context.tokens:,} tokens" if context.percent is None else f"{context.percent} %"
 
 

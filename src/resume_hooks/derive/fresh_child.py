@@ -122,7 +122,7 @@ def opening(
     told = "\n".join(filter(None, (note, contents.summary)))
     step = task_step(next_step) if contents.new_task else next_step
     text = opening_text(child.block, step, summary=told, digest=contents.edited or carried.text)
-    card, _ = redact(_card(child, next_step, contents))
+    card, _ = redact(_card(child, next_step, contents, carried))
     before = quick_context(parent.path).tokens
     base = min(base_of(ends, where).tokens, before)
     sizes = Sizes(before, base + round((len(text) + len(card)) / tokens.CHARACTERS_PER_TOKEN))
@@ -199,24 +199,30 @@ def usable_step(ends: HeadTail, next_step: str) -> str:
     return encodable(next_step.strip())
 
 
-def _card(child: Draft, next_step: str, contents: Contents) -> str:
+def _card(child: Draft, next_step: str, contents: Contents, carried: Carried) -> str:
     """What the screen shows of a fresh child: where it comes from, what is next, how to see more."""
     parent, count = child.ancestors[-1], len(child.ancestors)
-    place = "the first session" if count == 1 else f"session {count}"
+    place = f", session {count} of its lineage" if count > 1 else ""
     verb = "Handed off from" if child.kind == "handoff" else "Rolled over from"
     subagent = f"`{unmarked(plain_line(child.subagent))}` of " if child.subagent else ""
-    lines = [
-        f"**{verb}** {subagent}{unmarked(plain_line(parent.title))} (`{parent.session_id}`), {place} of its lineage."
-    ]
+    lines = [f"**{verb}** {subagent}{unmarked(plain_line(parent.title))} (`{parent.session_id}`){place}."]
     if next_step:
         lines.append(f"**{'New task' if contents.new_task else 'Next step'}:** {one_line(plain(next_step), 300)}")
-    loaded = "Nothing of the earlier conversation is loaded"
-    if contents.digest:
-        loaded = "What was said, and lists of files, commands and failures, are loaded"
-    if contents.summary:
-        loaded = f"A summary by a model is loaded. {loaded}" if contents.digest else "A summary by a model is loaded"
-    lines.append(f"{loaded}; the earlier conversation can be searched and read on demand.")
+    loaded = ", ".join(_loaded(contents, carried)) or "nothing"
+    lines.append(f"Loaded: {loaded}. All that was said can be searched and read on demand.")
     return "\n\n".join(lines)
+
+
+def _loaded(contents: Contents, carried: Carried) -> list[str]:
+    """What of the earlier conversation a fresh child opens with."""
+    loaded = ["a summary by a model"] if contents.summary else []
+    if contents.edited:
+        return [*loaded, "the digest as it was edited"]
+    if contents.digest:
+        left_out = f" ({carried.left_out:,} left out)" if carried.left_out else ""
+        loaded.append(f"{counted(carried.messages, 'message')}{left_out}")
+        loaded.append("lists of files, commands and failures")
+    return loaded
 
 
 def opening_of(path: str) -> object:

@@ -20,13 +20,11 @@ from resume_hooks.derive.trim.plan import SessionScan
 from resume_hooks.errors import NothingToTrim, PlanOutdated, UsageError
 from resume_hooks.hooks import hook_state, reply
 from resume_hooks.hooks.after_compaction import given_back
-from resume_hooks.hooks.afterwards import UNDO, decided, keep_or_undo
 from resume_hooks.hooks.request import time_limit
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.reading.digest.opening import characters
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.storage.stored_settings import forget, store
 from resume_hooks.system.claude_settings import policy_file
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import plain_line
@@ -50,7 +48,7 @@ REST = 5  # turns that have to be typed after a compaction before the line count
 SHRUNK = 0.5  # the part of the context, or of the line, that is aimed at when nobody asked
 FITS = 0.8  # the part of it that an answer may take at most: more, and the client would soon compact again
 BESIDE_TRIM = 3_900  # characters of facts that are given back where a trim keeps the conversation
-ASKED = "asked-compaction.json"  # the note that the user was asked what is to happen when a session is full
+TOLD = "asked-compaction.json"  # the note that the user was told what else can happen when a session is full
 
 DONE = "The session was full, and was made smaller here (compaction {chosen}). "
 LEFT = "Compaction {chosen} would have left too much, so Claude Code makes its own summary."
@@ -60,19 +58,11 @@ PASSED = "{chosen}: {before:,}k tokens, now about {after:,}k; back: /untrim"
 FREES_LITTLE = "{chosen} would free less than a fifth. /handoff starts afresh."
 """The same at the line; in 80 columns one row."""
 
-QUESTION = "When a session is full, what shall Claude Code do? Now {percent} % of this one's context is used."
-ANSWERS = {
-    "Trim it in place: old tool output goes, no model is asked": TRIM,
-    "Hand off in place: what was said and the last turns stay, no model is asked": settings.USUAL_SIZE,
-    "Its own summary, as now": "as now",
-}
-"""What answers that, and the value of the setting; the last one, which is also what no answer means, stores nothing."""
-
-NOW = {
-    TRIM: "Full sessions are now trimmed in place, in every project.",
-    settings.USUAL_SIZE: "Full sessions are now handed off in place, in every project.",
-}
-"""What is told of the value that was chosen."""
+CHOICE = (
+    "{percent} % of the context is used. Once it is full Claude Code has a model sum it up. In place and without a "
+    "model, in a shell: {trim} (old tool output goes), or {size} for trim (what was said and the last turns stay)"
+)
+"""What is told once, where nothing is set: what else can happen."""
 
 TITLE = "(trimmed in place by resume-hooks; no model is asked)"
 AT_LINE = "({chosen} of resume-hooks; no model is asked)"  # both stand behind the client's own ``/compact``
@@ -134,38 +124,20 @@ def declining(event: dict[str, Any]) -> Callable[[str], dict[str, Any]]:
     return lambda text: {"skip": plain_line(text).removeprefix("resume-hooks: ")} if asked else {}
 
 
-def offer(event: dict[str, Any]) -> dict[str, Any]:
-    """Ask once what is to happen when a session is full; or take the answer. Raises ResumeHooksError, OSError."""
-    word = reply.field(event, "args")
-    if word in NOW:
-        store(SETTING, word)
-        return keep_or_undo(NOW[word], word)
-    if not word.isdigit():
-        return _settled(word)
-    if int(word) < asks_from().get("asks", 101):
+def choice(event: dict[str, Any]) -> dict[str, Any]:
+    """Tell once what else can happen when a session is full, of which ``args`` per cent are used. OSError."""
+    percent = reply.field(event, "args")
+    if not percent.isdigit() or int(percent) < tells_from().get("tells", 101):
         return {}
-    hook_state.keep(ASKED, {"at": time.time()})
-    return {"ask": QUESTION.format(percent=word), "choices": [list(row) for row in ANSWERS.items()]}
+    hook_state.keep(TOLD, {"at": time.time()})
+    return {"text": CHOICE.format(percent=percent, trim=typed(f"config {SETTING} {TRIM}"), size=settings.USUAL_SIZE)}
 
 
-def _settled(word: str) -> dict[str, Any]:
-    """What is told at the end: what is stored and stays, or that nothing is; an undo takes back its own value alone."""
-    before, chosen = decided(word)
-    if before == UNDO and settings.load()[SETTING] == (chosen, "file"):
-        forget(SETTING)
-    now = settings.load()[SETTING]
-    if now.source == "default":
-        told, other = "Nothing was changed: Claude Code summarizes full sessions.", TRIM
-    else:
-        told, other = NOW.get(str(now.value), f"{SETTING} is {now.value}."), CLIENT
-    return {"text": f"{told} To change: {typed(f'config {SETTING} {other}')}"}
-
-
-def asks_from() -> dict[str, Any]:
-    """The per cent of a context from which on there is something to ask; nothing where it was asked, or is set."""
+def tells_from() -> dict[str, Any]:
+    """The per cent of a context from which on there is a choice to tell of; nothing where it was told, or is set."""
     percent = settings.number("notice_percent")
-    is_answered = settings.load()[SETTING].source != "default" or hook_state.find(ASKED)
-    return {} if not percent or is_answered else {"asks": percent}
+    is_known = settings.load()[SETTING].source != "default" or hook_state.find(TOLD)
+    return {} if not percent or is_known else {"tells": percent}
 
 
 def line() -> dict[str, Any]:

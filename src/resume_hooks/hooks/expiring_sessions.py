@@ -1,4 +1,4 @@
-"""Sessions near their end: a start keeps them before the client deletes them, once it was asked whether it shall.
+"""Sessions near their end: a start keeps them before the client deletes them, once that was told.
 
 The shell asks only when it is time, by a stamp a project that is left here: ``due-<project folder>.json``. What does
 not fit into the start is done by ``later``, the hook that nobody waits for, or at the next start.
@@ -17,11 +17,9 @@ from resume_hooks.archive.retention.expiring import Slice, archive_expiring
 from resume_hooks.archive.vault import permission
 from resume_hooks.archive.vault.policy import announcement
 from resume_hooks.hooks import hook_state, reply
-from resume_hooks.hooks.afterwards import UNDO, decided, keep_or_undo
 from resume_hooks.paths import Where, private_folder
 from resume_hooks.sessions.archived.layout import vault
 from resume_hooks.sessions.held_links import apart
-from resume_hooks.storage.stored_settings import forget, store
 from resume_hooks.system.claude_settings import kept_days
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted
@@ -89,68 +87,25 @@ class _Watch:
         return time.monotonic() > self._until
 
 
-COPYING = 100  # seconds that are spent on the first copies; the module waits for 170
-
-SWITCH_ON, SWITCH_OFF = "vault on", "vault off"
-
-QUESTION = (
-    "Claude Code deletes sessions{age}. Keep archived copies of them, and of those that you handed off, "
-    "trimmed or forked, up to {room}, in a private folder?"
+TOLD = (
+    "Claude Code deletes sessions{age}. Archived copies of them, and of those that you handed off, trimmed or forked, "
+    "up to {room}, will be kept in a private folder. {awaited} At the next start, in a shell: {on}; never: {off}"
 )
-ANSWERS = {
-    "Archive them": SWITCH_ON,
-    "Archive none": SWITCH_OFF,
-    f"Later: after {permission.PATIENCE_DAYS} days they are archived": "later",
-}
-"""What answers it, and the word that says it; the module takes the last one for no answer, and tells nobody."""
 
 
-def vault_answer(event: dict[str, Any], where: Where) -> dict[str, Any]:
-    """The question, or what came of its answer; ``{}`` where there is none. ResumeHooksError, OSError."""
-    word = reply.field(event, "args")
-    before, chosen = decided(word)
-    if word in {SWITCH_ON, SWITCH_OFF} and permission.is_open(where):
-        store("vault", word.split()[1], where)
-        permission.settle(where)
-        return keep_or_undo(f"{_vault_told(where)}.", word) | {"wait": "archiving"}
-    if before == UNDO and _is_stored(chosen, where):
-        forget("vault", where)
-        permission.reopen(where)
-        return {
-            "text": f"Undone. {permission.awaited(where)} To decide, in a shell: {typed('config vault on')}, or off"
-        }
-    if before or word in {SWITCH_ON, SWITCH_OFF}:  # kept, or answered in another window meanwhile
-        return {"text": _archived_now(event, where)}
-    if word or not permission.is_open(where):
-        return {}
+def vault_line(event: dict[str, Any], where: Where) -> str:
+    """What is told once before anything is archived, and what decides it; ``""`` where that is decided. OSError."""
+    if not permission.is_open(where):
+        return ""
     folder = started_in(event)
     has_to_copy = pending.pending_ids(where) or any(apart(where)) or expiring.outlook(folder, where).unkept
-    if not has_to_copy or not permission.asks(where):
-        return {}
+    if not has_to_copy or not permission.is_first(where):
+        return ""
     days = kept_days(folder, where)
-    words = {
-        "age": "" if days is None else f" after {counted(days, 'day')}",
-        "room": settings.VAULT.replace("G", " GB"),
-    }
-    return {"ask": QUESTION.format(**words), "choices": list(map(list, ANSWERS.items())), "wait": "archiving"}
-
-
-def _vault_told(where: Where) -> str:
-    value = settings.load(where)["vault"].value
-    what = "What Claude Code deletes" if value != "off" else "Nothing"
-    return f"{what} is archived (vault {value})"
-
-
-def _is_stored(word: str, where: Where) -> bool:
-    """Whether what this answer stored is still the setting."""
-    value, source = settings.load(where)["vault"]
-    return source == "file" and (value == "off") == (word == SWITCH_OFF)
-
-
-def _archived_now(event: dict[str, Any], where: Where) -> str:
-    """Archive what goes soon, where the setting says so; what is told of both."""
-    other = "on" if settings.load(where)["vault"].value == "off" else "off"
-    said = f"{_vault_told(where)}. To change it, in a shell: {typed(f'config vault {other}')}"
-    until = time.monotonic() + COPYING
-    done = archived(event, lambda: time.monotonic() > until, waiting=False)
-    return f"{said} · archived {done.kept:,} that go soon" if done and done.kept else said
+    return TOLD.format(
+        age="" if days is None else f" after {counted(days, 'day')}",
+        room=settings.VAULT.replace("G", " GB"),
+        awaited=permission.awaited(where),
+        on=typed("config vault on"),
+        off=typed("config vault off"),
+    )

@@ -6,6 +6,7 @@ here; hooks/register.mjs asks and applies.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from collections.abc import Callable
@@ -30,11 +31,11 @@ PANED = {"search", "sessions"}  # what opens it; words of /sessions are searched
 BAND = "band"  # what it asks with once a session is large enough to be looked at
 
 MOVED = "moved"
-"""What it asks with at a start in a repository's folder without sessions, or where the vault has a question."""
-
-ANNOUNCED = "line"  # what follows it where the line of the start is asked for, and no question
+"""What it asks with at a start in a repository's folder without sessions, or before the vault's first copy."""
 
 COLD = "cold"  # what it asks with when a large session is resumed that no cache holds
+
+RULES = "rules"  # what it asks with at a start under an account's data rules, which it tells with every question
 
 LEFT = "left"  # what it asks with once Esc ended what was waited for, and which command that was
 
@@ -43,7 +44,7 @@ OFFER, TOOL = "offer", "tool"
 
 PLAN, FULL = "plan", "compaction"  # what it asks with when the client compacts, and as the context fills
 
-VERBS = ROWS.keys() | {PANE, BAND, OFFER, TOOL, FULL, MOVED, LEFT, COLD}
+VERBS = ROWS.keys() | {PANE, BAND, OFFER, TOOL, FULL, MOVED, LEFT, COLD, RULES}
 
 
 CHOICES = {
@@ -100,6 +101,7 @@ def main() -> int:
 def answered(command: str, event: dict[str, Any]) -> dict[str, Any]:
     """What the module is to do, in its own form, for a command as it was typed or a word of its own."""
     context_notice.learn(reply.field(event, "session_id"), event.get("window"))
+    _learn_rules(event.get("rules"))
     on_screen = event.get("screen") is True
     trigger = of_command(command, reply.field(event, "args").strip(), hooked=not on_screen)
     verb = trigger.verb
@@ -112,6 +114,15 @@ def answered(command: str, event: dict[str, Any]) -> dict[str, Any]:
     if prompt.is_off(verb) or (verb == UNASKED and not on_screen):
         return told(f"resume-hooks: {trigger.name(verb)} is switched off ({typed('config triggers_off')}).")
     return prompt.guarded(lambda: _done(verb, trigger, event, on_screen=on_screen), told, trigger, event)
+
+
+def _learn_rules(told: object) -> None:
+    """Keep the account's data rules, which the client tells; most clients tell none."""
+    if told is not None:
+        from resume_hooks.archive import data_rules  # nothing to the other questions
+
+        with contextlib.suppress(OSError):
+            data_rules.note(told, Where())
 
 
 def _done(verb: str, trigger: Trigger, event: dict[str, Any], *, on_screen: bool) -> dict[str, Any]:
@@ -182,12 +193,12 @@ def _cold(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _band(event: dict[str, Any]) -> dict[str, Any]:
-    """How full the session is and what fits best; and from where on there is something to ask or to do."""
+    """How full the session is and what fits best; and from where on there is something to tell or to do."""
     session_id, used = reply.field(event, "session_id"), event.get("tokens")
     if not (is_session_id(session_id) and isinstance(used, int)):
         return {}
     shown = context_notice.band(session_id, reply.transcript(event, session_id, Where()), used)
-    return shown if compaction.why_not_asked(event) else shown | compaction.asks_from() | compaction.line()
+    return shown if compaction.why_not_asked(event) else shown | compaction.tells_from() | compaction.line()
 
 
 def _offer(_: dict[str, Any]) -> dict[str, Any]:
@@ -234,21 +245,15 @@ def _has_tool() -> bool:
 
 
 def _moved(event: dict[str, Any]) -> dict[str, Any]:
-    """What the parts say of a folder without sessions, or what came of a yes; else the vault's question.
+    """What the parts say of a folder without sessions, and what the vault does before it begins; ``{}`` for nothing.
 
-    For ``ANNOUNCED`` the line of a start.
-
-    The question ``of a new folder``: given what the module asks; what comes back is its answer, ``{}`` for none.
+    The question ``of a new folder``: given what the module asks; what comes back is a line, ``""`` for none.
     """
     from resume_hooks.hooks import expiring_sessions  # nothing to the commands
 
-    if reply.field(event, "args") == ANNOUNCED:
-        from resume_hooks.hooks.session import of_new_folder  # nothing to the commands
-
-        line = of_new_folder(event)
-        return _text(line) if line else {}
-    said = (answer(event) for answer in answers("of a new folder"))
-    return next(filter(None, said), None) or expiring_sessions.vault_answer(event, Where())
+    said = [line(event) for line in answers("of a new folder")]
+    line = " · ".join(filter(None, [*said, expiring_sessions.vault_line(event, Where())]))
+    return _text(line) if line else {}
 
 
 def _left(event: dict[str, Any]) -> dict[str, Any]:
@@ -270,7 +275,7 @@ def _text(text: str) -> dict[str, Any]:
     return {"text": plain(text).removeprefix("resume-hooks · ").removeprefix("resume-hooks: ")}
 
 
-def _nothing(_: str) -> dict[str, Any]:
+def _nothing(_: object) -> dict[str, Any]:
     return {}
 
 
@@ -279,9 +284,10 @@ UNTYPED: dict[str, tuple[Callable[[dict[str, Any]], dict[str, Any]], Callable[[s
     BAND: (_band, _nothing),
     OFFER: (_offer, _nothing),
     TOOL: (_tool, _text),
-    FULL: (compaction.offer, _nothing),
+    FULL: (compaction.choice, _nothing),
     MOVED: (_moved, _text),
     LEFT: (_left, _nothing),
     COLD: (_cold, _nothing),
+    RULES: (_nothing, _nothing),
 }
 """What the module asks that nobody typed: what answers it, and what a failure is told by."""

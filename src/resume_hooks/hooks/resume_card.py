@@ -73,6 +73,7 @@ def resume_card(comparison: Comparison, copied: Copied, trigger: Trigger, *, who
         headline(comparison, trigger.name),
         *([] if trigger.sign == BARE else [f"session {copied.sentence(comparison.session_id)}"]),
         f"  {filled}{one_line(comparison.glance.title, COLUMNS - len(filled))}",
+        *(f"  {line}" for line in _ways(comparison, trigger.name)),
         *(f"  {line}" for line in (table(comparison) if whole else [])),
     ]
     advised = trigger.name(comparison.advice.strategy) if comparison.advice else GO_ON
@@ -103,6 +104,14 @@ def headline(comparison: Comparison, command: Callable[[str], str]) -> str:
         best = f"{command(advice.strategy)} fits best: {why}"
     said = f"{', '.join(leaves)}; " if leaves else ""
     return f"{filled}. {said}{best}."
+
+
+def _ways(comparison: Comparison, command: Callable[[str], str]) -> list[str]:
+    """The ways to make a session smaller, where the headline names none."""
+    if comparison.advice is not None or comparison.context.most_percent >= LITTLE:
+        return []
+    means = {HANDOFF: "continue in a new session, with what was said here", TRIM: "continue without old tool output"}
+    return [f"{command(way)}: {what}" for way, what in means.items() if comparison.leaves(way)]
 
 
 def rounded(tokens: int) -> str:

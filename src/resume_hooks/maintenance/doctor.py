@@ -102,7 +102,17 @@ def problem(detail: str, remedy: str, code: str = "problem") -> Finding:
     return Finding("", "problem", detail, remedy, code)
 
 
+def _is_elsewhere() -> bool:
+    """Whether an agent beside Claude Code has sessions here, and Claude Code has neither a program nor any."""
+    where = Where()
+    if programs.find("claude", os.environ) is not None or os.path.isdir(where.projects):
+        return False
+    return any(agent.name in registry.RUNNING for agent in registry.others(where))
+
+
 def _client(_: str) -> Finding:
+    if _is_elsewhere():
+        return note("Claude Code is not installed, and has no sessions here", code="unused")
     if programs.find("claude", os.environ) is None:
         return problem("claude is not on PATH", "Install Claude Code, or add it to PATH.", "missing")
     version = claude_cli.version()
@@ -135,6 +145,8 @@ def _policy(_: str) -> Finding:
 
 def _plugin(cwd: str) -> Finding:
     found = {name: on for name, on in claude_cli.enabled_plugins(cwd).items() if name.split("@")[0] == NAME}
+    if not found and _is_elsewhere():
+        return note("not installed in Claude Code, which is not here", code="unused")
     if not found:
         return problem("not installed in this config folder", "Run: resume-hooks install", "missing")
     if not any(found.values()):
@@ -383,7 +395,7 @@ def _vault(_: str) -> Finding:
     if not may:
         return note(f"{size}; no more are made: {why}", code="off")
     if said := permission.awaited(Where()):
-        return note(f"{size}. {said}", "Answer now: resume-hooks config vault on", "awaited")
+        return note(f"{size}. {said}", "To have them made sooner: resume-hooks config vault on", "awaited")
     most, takes = settings.vault_room(), sum(each.stored for each in kept)
     if most and takes > most:
         remedy = "Ancestors of sessions that are there stay. Raise it: resume-hooks config vault 40G"

@@ -23,7 +23,7 @@ from resume_hooks.system.plugin_files import MARKETPLACE, NAME, is_assembled, pl
 
 FILES = (
     "links.jsonl", "settings.json", "stats.json", "audit.json", "vault-told", "log/errors.log", "log/errors.log.1",
-    "index.db", "index.db-wal", "index.db-shm", "index.db.lock",
+    "data-rules.json", "index.db", "index.db-wal", "index.db-shm", "index.db.lock",
 )  # fmt: skip
 WORDS = "index"
 """What we keep there; ``--purge`` removes it, notes, the plugin's files, and what is empty then.

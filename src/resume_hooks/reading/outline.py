@@ -21,7 +21,7 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import PREFIX, agent_type, subagent_name, subagents_of, title_of
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted, one_line, plain_line
-from resume_hooks.transcripts import records
+from resume_hooks.transcripts import records, script_calls
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node, ancestors
@@ -110,6 +110,8 @@ class OutlineScan:
 
     def _take_work(self, turn: TurnScan, record: Record, node: Node | None) -> None:
         kind = string(record, "type")
+        if script_calls.is_copy_of_error(record):
+            return
         if kind == records.ASSISTANT:
             turn.tokens = records.counted_tokens(record)[1] or turn.tokens
             for block in records.calls(record) if node is None or node.calls else ():

@@ -14,7 +14,7 @@ from resume_hooks.reading.digest.opening import full
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.record_references import RecordLine
 from resume_hooks.system.text import plain_line
-from resume_hooks.transcripts import records
+from resume_hooks.transcripts import records, script_calls
 from resume_hooks.transcripts.lines import lines_before, open_transcript
 from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.trimmable_pieces import ToolCall, calls_in
@@ -84,7 +84,7 @@ def text_of(record: Record, calls: Mapping[str, ToolCall] | None = None) -> str:
     if digest := digest_in(record):
         return full(digest)
     if message := records.message(record):
-        blocks = records.blocks(record)
+        blocks = records.blocks(script_calls.with_result(record))
         if kind not in records.CHAIN_KINDS and "content" not in message:  # a plain export's
             return fields_text({key: value for key, value in message.items() if key not in {"role", "tool_name"}})
         several = len(records.results(record)) > 1

@@ -187,7 +187,7 @@ class Redactor:
         squeezed = line.translate(None, _FOLDS)
         if any(part in squeezed for part in self._parts):
             return True
-        return ESCAPED.search(line) is not None or next(hidden(line), None) is not None
+        return ESCAPED.search(line.lower()) is not None or next(hidden(line), None) is not None
 
     def _in_text(self, raw: bytes, *, in_json: bool = False) -> list[Span]:
         """Every known value in UTF-8 text, through each layer of its escapes, in places of ``raw``."""

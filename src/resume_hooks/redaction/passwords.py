@@ -159,7 +159,7 @@ _ENV = late(rb"[A-Z][A-Z0-9_]{2,60}\Z")
 _MANY = late(rb"[a-z]{3,14}(?:([._-])[a-z]{3,14})(?:\1[a-z]{3,14}){1,5}")
 """A password of three words or more, as programs propose them."""
 
-_OF_A_TYPE = late(rb"(?:[\d*}:]:)\Z")
+_OF_A_TYPE = late(rb"(?:[*}:]|\d{7}):\Z")
 """What stands before a name that is a type of a program, or part of what AWS calls a secret by."""
 
 _PARAMETERS = late(rb"&[\w.]{1,60}=")
@@ -226,7 +226,7 @@ def assigned(raw: bytes, start: int, end: int, what: int) -> Generator[Span, Non
     looked = 0
     before = max(0, start - BEFORE_PASS)
     line = raw.rfind(b"\n", before, start) + 1 or (0 if before == 0 else -1)
-    if _OF_A_TYPE.search(raw, max(0, start - 3), start) or _is_verdict(raw, line, start, end):
+    if _OF_A_TYPE.search(raw, max(0, start - 8), start) or _is_verdict(raw, line, start, end):
         return 0
     for way in BY_SIGN[raw[end]] if end < len(raw) else ():
         if way.joint in PAIRS and what != LOGIN:

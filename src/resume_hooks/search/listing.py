@@ -214,10 +214,7 @@ class SessionLister:
         context = tokens.end_context(ends.last_records, window)
         count = context.tokens if context else tokens.stated_count(ends, stated) or None
         own, folder = agent.name == NAME, home_folder(ends, self.where)
-        large = (count or 0) > tokens.DEFAULT_WINDOW
-        use = ContextUse(
-            count or 0, window or tokens.window_for(count or 0), context is not None, bool(window) or large
-        )
+        use = tokens.use_of(count or 0, window, measured=context is not None)
         if own:  # the window that the client acts on; its settings are read once for each folder and model
             key = ends.cwd, ends.model, known
             if key not in self._windows_set:
@@ -249,7 +246,7 @@ class SessionLister:
             expires_days=None if expires is None else max(0, int((expires - self._now) // DAY)),
             expires_at=None if expires is None else clock.from_epoch(expires),
             kept=is_archived(session.session_id, 0.0, self.where),
-            open=bool(self._clients.why_open(session)) if own else bool(agent.why_open(session)),
+            open=self._clients.has_open(session) if own else bool(agent.why_open(session)),
             commands=agent.commands(session.session_id, folder),
         )
 

@@ -18,7 +18,7 @@ NOTES = "notice-"
 
 _NATIVE = re.compile(r"claude-(?:opus|sonnet|haiku|fable|mythos)-5(?=\Z|[-@])")
 _BY_NEW_CLIENTS = re.compile(r"claude-opus-4-[78](?=\Z|[-@])")
-_ON_DEMAND = re.compile(r"claude-(?:opus-4-6|sonnet-4(?:-[56])?)(?=\Z|[@-]\d{8}|[-@]v\d|\Z)")
+_ON_DEMAND = re.compile(r"claude-(?:opus-4-6|sonnet-4(?:-[56])?)(?=[@-]\d{8}|[-@]v\d|\Z)")
 """In the names of models, as the catalog of 2.1.332 says: with a million tokens always; in clients that know them so,
 200,000 in older ones unless they were asked for; and only where they were asked for."""
 

@@ -19,8 +19,8 @@ _MARKER = re.compile(r"\[\s*(/?)\s*(SESSION\s+LINEAGE)\s*\]", re.IGNORECASE)
 _ROW = re.compile(r"\d+\. ")
 _FILE = "   "
 _TAG = re.compile(
-    r"<(?=\s*/?\s*(?:session\s+lineage|system-reminder|system|user-prompt-submit-hook|local-command-\w+|command-(?:name|message|args)|bash-\w+|"
-    r"task-notification|agent-\w+|teammate-\w+|ide_\w+|function_\w+|invoke|antml:\w+)\b)",
+    r"<(?=\s*/?\s*(?:session\s+lineage|system-reminder|system|user-prompt-submit-hook|"
+    r"local-command-\w+|command-(?:name|message|args)|bash-\w+|task-notification|agent-\w+|teammate-\w+|ide_\w+|function_\w+|invoke|antml:\w+)\b)",
     re.IGNORECASE,
 )
 _SEARCHER = "the session-searcher agent or "

@@ -50,6 +50,14 @@ class Clients:
         except OSError as error:
             return f"it can't be told whether a client has it open ({error.strerror})"
 
+    def has_open(self, session: SessionFile) -> bool:
+        """Whether a list may call a session open: a running client says so; where none does of any, by its last write.
+
+        A session that its client has just left was written a moment ago, too.
+        """
+        said = {entry.get("sessionId") for _, entry in self._running} - {None}
+        return session.session_id in said if said else bool(self.why_open(session))
+
     def leave_to(self, pid: int | None, child_id: str, maker: int | None) -> bool:
         """Whether a child may be opened by the client ``pid``: no other one that runs made it, or has it open."""
         if any(other != pid and entry.get("sessionId") == child_id for other, entry in self._running):

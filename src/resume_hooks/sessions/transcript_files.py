@@ -21,6 +21,7 @@ from resume_hooks.transcripts.turns import opens_turn
 
 PREFIX = "agent-"  # how the names of their files begin
 FOLDER = "subagents"
+_FARTHEST = 2**63 - 1  # what an index can hold: files may say to be of the year 2264
 MAX_DEPTH = 4  # folders below a session's own in which sub-agents are looked for: workflows nest them
 MAX_FIRST_LINE = 1024 * 1024
 
@@ -172,4 +173,5 @@ def _found(file: os.DirEntry[str] | str, folder: str, session_id: str, agent: st
         return  # deleted since it was listed
     if status.st_size and stat.S_ISREG(status.st_mode):
         path = os.fspath(file)
-        yield TranscriptFile(path, folder, session_id, agent, status.st_ino, status.st_size, status.st_mtime_ns)
+        changed = max(-_FARTHEST, min(status.st_mtime_ns, _FARTHEST))
+        yield TranscriptFile(path, folder, session_id, agent, status.st_ino & _FARTHEST, status.st_size, changed)

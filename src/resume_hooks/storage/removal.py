@@ -19,6 +19,7 @@ from collections.abc import Iterator
 _BY_DESCRIPTOR = os.unlink in os.supports_dir_fd and hasattr(os, "fwalk")  # Windows can't
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_TRIES = 3  # times that a folder is emptied before it counts as one that can't be
 
 
 def remove(path: str, root: str, *, follow_root: bool = False) -> None:
@@ -67,7 +68,20 @@ def remove_empty_name(name: str, within: int) -> None:
 
 
 def remove_at(name: str, within: int) -> None:
-    """Remove what has a name in an open folder, with all below it. OSError; what could be removed is gone then."""
+    """Remove what has a name in an open folder, with all below it. OSError; what could be removed is gone then.
+
+    A folder that somebody writes into meanwhile, as an index does that is just closed, is looked through again.
+    """
+    for _ in range(_TRIES - 1):
+        try:
+            return _remove_tree(name, within)
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY:
+                raise
+    return _remove_tree(name, within)
+
+
+def _remove_tree(name: str, within: int) -> None:
     if not stat.S_ISDIR(os.stat(name, dir_fd=within, follow_symlinks=False).st_mode):
         os.unlink(name, dir_fd=within)
         return

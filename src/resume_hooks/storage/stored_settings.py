@@ -1,9 +1,8 @@
-"""Write one setting to our settings file, or take it out; what else is in it stays."""
+"""Write one setting to our settings file; what else is in it stays."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
 
 from resume_hooks.errors import UsageError, WriteFailed
 from resume_hooks.paths import Where, read_object
@@ -27,16 +26,6 @@ def store(name: str, text: str, where: Where | None = None) -> Value:
     given, source = load(where)[name]
     if source in _REMEDIES and given != value:
         raise UsageError(f"{name} stays {given}", _REMEDIES[source].format(name.upper()))
-    _write({name: value}, (), where)
-    return value
-
-
-def forget(name: str, where: Where | None = None) -> None:
-    """Take one setting out of our file, so that the default holds again. WriteFailed."""
-    _write({}, (name,), where or Where())
-
-
-def _write(given: Mapping[str, Value], gone: Collection[str], where: Where) -> None:
     path = settings_file(where)
     there = read_object(path)  # what a rewrite must keep
     if not there and is_damaged(path):
@@ -44,7 +33,7 @@ def _write(given: Mapping[str, Value], gone: Collection[str], where: Where) -> N
     version = there.get("version", VERSION)
     if not isinstance(version, int) or version > VERSION:
         raise WriteFailed(f"{path} was written by a newer resume-hooks", "Update this one, or use the newer one.")
-    stay = {name: value for name, value in there.items() if name not in gone}
-    values = stay | {"version": VERSION, **given}
+    values = there | {"version": VERSION, name: value}
     with state_file.failing_as(f"Could not write {path}", "Check the folder's permissions."):
         state_file.replace(path, (json.dumps(values, indent=2) + "\n").encode(), where)
+    return value

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 from resume_hooks import clock
-from resume_hooks.paths import session_id_of
+from resume_hooks.paths import is_session_id, session_id_of
 from resume_hooks.system.text import one_line
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.attachments import hook_output, hook_texts
@@ -134,14 +134,17 @@ class HeadTail:
     def first_prompt(self) -> str:
         """The text of the first prompt, or ``""``: where the head holds none, as far as a megabyte tells."""
         found = first_prompt_in(self._opening())
-        if found or self.small:
-            return found
-        try:  # it may stand behind lines that are longer than the reach
+        return found if found or self.small else first_prompt_in(self.early_records)
+
+    @property
+    def early_records(self) -> Iterator[records.Record]:
+        """The whole records of the first megabyte, one by one: lines may be longer than the reach."""
+        try:
             with open(self.path, "rb") as stream:
                 region = stream.read(WIDE_REACH)
-                return first_prompt_in(_whole(region, keep_last=not stream.read(1)))
+                return _whole(region, keep_last=not stream.read(1))
         except OSError:
-            return ""  # gone since it was read
+            return iter(())  # gone since it was read
 
     @property
     def early_prompts(self) -> Iterator[str]:
@@ -298,6 +301,12 @@ class HeadTail:
         if first is None:
             return b'"isSidechain":true' in self.head  # a first line that is longer than the reach
         return bool(first.get("isSidechain"))
+
+    @property
+    def started_by(self) -> str:
+        """The id of the session whose sub-agent's transcript the file is; ``""`` where it is none, or doesn't tell."""
+        told = self._first_field("sessionId") if self.is_sidechain else ""
+        return told if is_session_id(told) else ""
 
     @property
     def folders(self) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from resume_hooks import clock
-from resume_hooks.transcripts import records
+from resume_hooks.transcripts import records, script_calls
 from resume_hooks.transcripts.attachments import sent_texts
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.records import Record, string
@@ -151,6 +151,8 @@ def node_of(record: Record, line: Line) -> Node:
     node.session_id = sys.intern(session_id) if isinstance(session_id, str) else None
     if kind in records.MESSAGES:
         _take_message(node, record)
+        if script_calls.is_unsent(record):
+            node.characters = 0
     elif kind == records.ATTACHMENT:
         node.characters = sum(len(text) for _, text in sent_texts(record))
     elif kind == records.SYSTEM:

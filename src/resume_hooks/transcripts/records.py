@@ -52,6 +52,11 @@ _NOT_PROMPTS = (
 )
 """Openings of user text that asks the model nothing. A slash command that does opens with its message instead."""
 
+_PLANS = "/plan"
+"""The one command of the client's own that asks the model: for a plan of what stands behind it."""
+
+LEAST_ASKED = 3  # words behind a command of the client's from which on they are about the work
+
 
 def parse(body: bytes) -> Record | None:
     """Parse a line's body; None for anything that is not a JSON object.
@@ -248,14 +253,22 @@ def is_prompt(record: Record) -> bool:
     found = blocks(record)
     if not found or any(block.get("type") == RESULT for block in found):
         return False
-    return not text(record).lstrip().startswith(_NOT_PROMPTS)
+    said = text(record).lstrip()
+    return not said.startswith(_NOT_PROMPTS) or _asks_for_plan(said)
+
+
+def _asks_for_plan(said: str) -> bool:
+    """Whether a text is ``/plan`` with what is to be planned, and not with ``open``, as the client keeps it."""
+    if not said.startswith(f"<command-name>{_PLANS}</command-name>"):
+        return False
+    return len(_between(said, "<command-args>", "</command-args>").split()) >= LEAST_ASKED
 
 
 def prompt_text(record: Record) -> str:
     """What a prompt says, a slash command in the words it was typed in."""
     said = text(record)
     name = _between(said, "<command-name>", "</command-name>")
-    if not said.lstrip().startswith("<command-message>") or not name:
+    if not said.lstrip().startswith(("<command-message>", "<command-name>")) or not name:
         return said
     return f"{name} {_between(said, '<command-args>', '</command-args>')}".strip()
 

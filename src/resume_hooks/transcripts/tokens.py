@@ -12,7 +12,7 @@ import base64
 import binascii
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from resume_hooks import clock
@@ -179,12 +179,12 @@ def context_of(chain: list[Node], window: int = 0) -> ContextUse:
     """The context in use at the end of a live chain; ``window`` 0 means: told by the session."""
     node = _last_measured(chain)
     if node is not None:
-        return _use_of(node.context_tokens, window, measured=True)
+        return use_of(node.context_tokens, window, measured=True)
     estimate = round(sum(node.characters for node in chain) / CHARACTERS_PER_TOKEN)
-    return _use_of(estimate, window, measured=False)
+    return use_of(estimate, window, measured=False)
 
 
-def _use_of(count: int, window: int, *, measured: bool) -> ContextUse:
+def use_of(count: int, window: int, *, measured: bool) -> ContextUse:
     """So many tokens in a ``window``; of 0 only a count above the usual one tells that it is a large one."""
     return ContextUse(count, window or window_for(count), measured, bool(window) or count > DEFAULT_WINDOW)
 
@@ -208,7 +208,7 @@ def sent_context(chain: list[Node], ratio: float, window: int = 0) -> ContextUse
         return context
     after = sum(node.characters for node in chain[chain.index(last) + 1 :])
     tokens = context.tokens + round(after / ratio)
-    return _use_of(tokens, window, measured=True)
+    return use_of(tokens, window, measured=True)
 
 
 def characters_per_token(chain: list[Node]) -> float:
@@ -234,20 +234,33 @@ def first_request(ends: HeadTail) -> FirstRequest | None:
     So do instructions that stand before the first prompt as messages. A file that begins within a session tells nothing
     of that.
     """
-    said = 0
     opening = next((record for record in ends.first_records if isinstance(record.get("uuid"), str)), {})
     if (opening.get("parentUuid") or opening.get("logicalParentUuid")) and not opening.get("isSidechain"):
         return None
-    for record in ends.first_records:
+    near = _first_counted(ends.first_records)
+    if near or ends.small:
+        return near[0] if near else None
+    far = _first_counted(ends.early_records)
+    # What was said is estimated: where it is most of a request, that tells too little of the rest.
+    return far[0] if far and far[1] <= far[0].tokens else None
+
+
+def _first_counted(early: Iterable[Record]) -> tuple[FirstRequest, int] | None:
+    """The first request as ``first_request`` has it, and the tokens that were said before it; None for none."""
+    said = 0
+    for record in early:
         if records.kind(record) not in records.MESSAGES or not isinstance(record.get("uuid"), str):
             continue
         node = node_of(record, Line(0, 0, b""))
         if node.sidechain:
             continue
         if node.input_tokens and records.model(record):
-            count = max(0, node.input_tokens - round(said / CHARACTERS_PER_TOKEN))
+            before = round(said / CHARACTERS_PER_TOKEN)
+            count = max(0, node.input_tokens - before)
             shared = positive(records.usage(record).get("cache_read_input_tokens")) or USUAL_SHARED
-            return FirstRequest(count, min(shared, count))
+            return FirstRequest(count, min(shared, count)), before
+        if records.kind(record) == records.ASSISTANT and records.model(record):
+            return None  # an answer that was copied: what is counted behind it is no first request
         if said or not record.get("isMeta"):
             said += node.characters
     return None
@@ -270,7 +283,7 @@ def session_context(path: str, chain: list[Node], window: int = 0) -> ContextUse
         if not count or (chain[0].time_ms or 0) > (clock.milliseconds(ends.derived_at) or 0):
             first = first_request(ends)
             count = _trimmed_to(ends) or context.tokens + (first.tokens if first else USUAL_BASE)
-    return _use_of(count, window, measured=False) if count else context
+    return use_of(count, window, measured=False) if count else context
 
 
 def _trimmed_to(ends: HeadTail) -> int:
@@ -333,7 +346,7 @@ def end_context(found: Sequence[Record], window: int = 0) -> ContextUse | None:
             return None
         if count := counted_tokens(record)[1]:
             added = round(later / CHARACTERS_PER_TOKEN)
-            use = _use_of(count + added, window, measured=True)
+            use = use_of(count + added, window, measured=True)
             return use._replace(added=added, measured=not is_cleared)
         if records.kind(record) in records.MESSAGES:
             later += node_of(record, Line(0, 0, b"")).characters

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from resume_hooks.transcripts import records
+from resume_hooks.transcripts import records, script_calls
 from resume_hooks.transcripts.attachments import BULK, Address, kind_of, sent_texts
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
@@ -99,7 +99,7 @@ class Pieces:
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
         """Take in one record."""
-        if node is None or node.sidechain or node.broken:
+        if node is None or node.sidechain or node.broken or script_calls.is_unsent(record):
             return
         if record.get("truncated") is True and (origin := origin_of(record)):
             self.origins[node.number] = origin

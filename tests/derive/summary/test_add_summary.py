@@ -72,7 +72,7 @@ def test_the_summary_stands_in_the_child(config_home: ConfigHome, parent: Path) 
     assert text.index("[/SESSION LINEAGE]") < text.index("summary by scripted-1") < text.index("\n\ndigest of")
     assert 'asked for "focus on tabs"' in text
     assert "goal: Mend the parser." in text
-    assert "A summary by a model is loaded. What was said" in card["message"]["content"][0]["text"]
+    assert "Loaded: a summary by a model, 4 messages, lists of files" in card["message"]["content"][0]["text"]
     assert outcome.failure == ""
     assert (outcome.spent.calls, outcome.spent.cost_usd) == (1, 0.01)
     assert outcome.receipt.written

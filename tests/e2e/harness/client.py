@@ -8,9 +8,9 @@ from tests.e2e.harness.terminal import Terminal
 from tests.e2e.harness.tmux import TmuxTui
 from tests.e2e.harness.tui import Tui
 from tests.e2e.harness.versions import (
-    LAST_NPM,
     NEWEST,
     OLDEST,
+    PREVIOUS,
     RECENT,
     VERSIONS,
     ClientVersion,
@@ -19,9 +19,9 @@ from tests.e2e.harness.versions import (
 )
 
 __all__ = [
-    "LAST_NPM",
     "NEWEST",
     "OLDEST",
+    "PREVIOUS",
     "RECENT",
     "VERSIONS",
     "ClientHome",

@@ -13,7 +13,7 @@ from resume_hooks.parts.attribution.answer import answer
 from resume_hooks.search.engine import SearchResult, text_of
 from resume_hooks.search.index import connect
 from resume_hooks.search.scope import Scope
-from tests.builders import conversation, session_id
+from tests.builders import conversation, script, session_id
 from tests.cli.conftest import Cli, Document
 from tests.parts.attribution.conftest import Ask
 from tests.parts.attribution.edited import ONE, Repository
@@ -49,6 +49,21 @@ def test_paths(repo: Repository, ask: Ask, tmp_path: Path) -> None:
     assert ask(f"{tmp_path}/link/src/sums.py:1") == f"{own}:1"
     assert ask("../repo/src/sums.py:1", cwd=repo.home.root / "here") == ""
     assert ask("../repo/src/sums.py:1", "--all", cwd=repo.home.root / "here") == f"{own}:1"
+
+
+def test_a_line_that_a_script_wrote(repo: Repository, ask: Ask, cli: Cli) -> None:
+    """An edit that a script of the tool REPL made is the session's; what it ran and got is found by its words."""
+    repo.put("src/sums.py", ONE)
+    path, around = str(repo.root / "src/sums.py"), {"cwd": str(repo.root)}
+    edit = {"file_path": path, "old_string": PRICE, "new_string": TAXED}
+    noted = {"filePath": path, "oldString": PRICE, "newString": TAXED, "originalFile": ONE, "structuredPatch": []}
+    ran = {"command": "make zeppelin"}, {"stdout": "built the quagga", "stderr": ""}
+    rows = script([("Edit", edit, noted), ("Bash", *ran)], uuid="s", parent=None)
+    own = repo.session(1, [{**row, **around} for row in rows])
+    repo.put("src/sums.py", ONE.replace(PRICE, TAXED))
+    assert ask("src/sums.py:2") == f"{own}:3"
+    assert b"(Bash)" in cli("search", "quagga", cwd=repo.root).stdout
+    assert b"make zeppelin" in cli("search", "zeppelin", "--tool", "Bash", cwd=repo.root).stdout
 
 
 def test_nobody_is_named_for_what_people_wrote(repo: Repository, ask: Ask, cli: Cli) -> None:

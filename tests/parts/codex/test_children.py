@@ -31,7 +31,7 @@ from resume_hooks.sessions.locate import SessionFile, resolve
 from resume_hooks.transcripts.records import Record
 from tests.crashes import crashes
 from tests.parts.codex import rollouts
-from tests.parts.codex.rollouts import THREAD, effective, every_rollout, find_in_corpus
+from tests.parts.codex.rollouts import OTHER, THREAD, effective, every_rollout, find_in_corpus
 
 BIG = "word " * 2_000
 
@@ -147,6 +147,15 @@ def test_a_new_child_is_not_open_and_names_no_agent(where: Where) -> None:
     assert "seconds ago" in agent.why_open(agent.session(child.file))
 
 
+def test_a_refused_sub_agent_is_told_whose_it_is(where: Where) -> None:
+    """The user has its id from a file's name, and nothing that leads from there."""
+    lines = [rollouts.meta(parent_thread_id=OTHER), rollouts.said("user", "look"), rollouts.said("assistant", "so")]
+    rollouts.write(codex_of(where), lines)
+    with pytest.raises(UsageError, match="sub-agent") as refused:
+        agents.fork(thread(where), where)
+    assert OTHER in refused.value.remedy
+
+
 def test_a_cut_ends_with_the_turn(where: Where) -> None:
     """What came later is in no item, and the client tells its surroundings anew."""
     talk = [rollouts.said(role, f"{role} {n}", n) for n in range(3) for role in ("user", "assistant")]
@@ -158,6 +167,18 @@ def test_a_cut_ends_with_the_turn(where: Where) -> None:
     assert not any(line["type"] == "turn_context" for line in lines_of(fork.file))
     whole = write(agents.fork(thread(where), where), where)
     assert [line["type"] for line in lines_of(whole.file)].count("turn_context") == 1
+
+
+def test_what_a_thread_is_set_to_last_is_its_forks_own(where: Where) -> None:
+    """The event names the thread that it is of; 0.144 named none."""
+    older, newest = (
+        rollouts.event("thread_settings_applied", thread_id=THREAD, thread_settings={"n": n}) for n in "12"
+    )
+    talk = [older, rollouts.said("user", "begin"), newest, rollouts.said("assistant", "done")]
+    rollouts.write(codex_of(where), [rollouts.meta(), *talk])
+    fork = write(agents.fork(thread(where), where), where)
+    told = [line["payload"] for line in lines_of(fork.file) if "thread_settings" in line["payload"]]
+    assert [(each["thread_id"], each["thread_settings"]) for each in told] == [(fork.session_id, {"n": "2"})]
 
 
 def test_a_summary_that_nobody_can_read_is_said_so(where: Where) -> None:

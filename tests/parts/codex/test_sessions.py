@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.errors import SessionNotFound, UsageError, WriteFailed
+from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.parts.codex.sessions import copies, files
 from resume_hooks.parts.codex.transcripts.lines import can_unpack
 from resume_hooks.paths import Where
@@ -286,6 +286,21 @@ def test_a_thread_begins_with_its_own_first_request(config_home: ConfigHome, hom
     assert base_of(agent.ends(str(path)), config_home.where).tokens == 19_000
 
 
+@pytest.mark.parametrize(("copied", "expected"), [([], 19_000), (TALK[1:3], tokens.USUAL_BASE)])
+def test_a_first_request_may_stand_behind_long_lines(
+    copied: list[Line], expected: int, config_home: ConfigHome, home: Path
+) -> None:
+    """As behind the output of a first call. A count behind an answer that a fork copied is of the conversation."""
+    rules = said("user", f"<environment_context>{'r' * 70_000}</environment_context>", 1)
+    rows = [meta(), rules, *copied, said("user", "p" * 4_000, 3), said("assistant", "Fixed", 4)]
+    rows += [counted(20_020, 5), *(said("assistant", "x" * 70_000, 6) for _ in range(2))]
+    path = write(home, rows)
+    (agent,) = registry.others(config_home.where)
+    assert base_of(agent.ends(str(path)), config_home.where).tokens == expected
+    readable = agent.readable(agent.session(str(path)))
+    assert base_of(HeadTail(readable.path), config_home.where).tokens == expected
+
+
 def test_packed_threads(config_home: ConfigHome, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Read with the optional package, else counted; one that was unpacked already counts once."""
     path = write(home, TALK)
@@ -342,3 +357,14 @@ def test_ends_agree_with_the_whole(config_home: ConfigHome, home: Path) -> None:
         assert (ends.cwd, ends.version) == (whole.cwd, whole.version)
         assert ends.title == whole.title or ends.meta.base  # type: ignore[attr-defined]
         assert ends.own_turns is whole.own_turns is True
+
+
+def test_an_archived_thread_is_not_started(config_home: ConfigHome, home: Path) -> None:
+    """Codex would only say that it can't be resumed; we say what brings it back."""
+    path = write(home, TALK)
+    (home / "archived_sessions").mkdir()
+    path.rename(home / "archived_sessions" / path.name)
+    (agent,) = registry.others(config_home.where)
+    with pytest.raises(ResumeHooksError, match="archived") as refused:
+        agent.launch(THREAD)
+    assert f"codex unarchive {THREAD}" in refused.value.remedy

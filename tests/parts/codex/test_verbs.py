@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -287,3 +288,19 @@ def test_sessions_of_another_agent_are_in_the_list(desk: Desk) -> None:
     screen = desk.run("handoff", rollouts.THREAD, "--start", columns=200, HOME=str(desk.home.root))
     screen.wait_for("codex is not on PATH, so nothing was made")
     assert rollout.read_bytes() == before
+
+
+def test_doctor_misses_no_claude_code_where_codex_alone_is_used(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once a session of it is there, it is missed."""
+    monkeypatch.setenv("PATH", "/nowhere")
+    write(config_home.root / ".codex", [meta(), said("user", "go")])
+
+    def levels() -> list[str]:
+        return [each.level for each in diagnose("/") if each.name in {"client", "plugin"}]
+
+    shutil.rmtree(config_home.where.projects, ignore_errors=True)
+    assert levels() == ["note", "note"]
+    write_session(config_home.project("/home/user/proj"), SESSION, conversation(2))
+    assert levels() == ["problem", "problem"]

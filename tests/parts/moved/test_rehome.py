@@ -177,25 +177,14 @@ def here(monkeypatch: pytest.MonkeyPatch, config_home: ConfigHome) -> None:
 
 
 @pytest.mark.usefixtures("here")
-def test_asked_and_answered(config_home: ConfigHome, old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One question; words that are no yes do nothing, a yes copies, a second one copies nothing more."""
+def test_it_is_told(config_home: ConfigHome, old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line with the command that copies them; nothing is copied by it."""
     new = old.rename(old.parent / "new")
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(new))
     said = f"This repository was in {old}, which has 1 session and is gone"
-    assert rehome.start_line({}) == f"{said}; to copy them here, in a shell in this folder: resume-hooks rehome"
-    asked = rehome.folder_answer({})
-    assert asked["ask"].startswith(said)
-    assert [word for _, word in asked["choices"]] == ["yes", "no"]
-    assert rehome.folder_answer({"args": "no"}) == rehome.folder_answer({"args": "what?"}) == {}
+    told = f"{said}; to copy them here, in a shell in this folder: resume-hooks rehome"
+    assert (rehome.start_line({}), rehome.folder_line({})) == (told, told)
     assert not (config_home.config / "projects" / project_key(str(new))).exists()
-    monkeypatch.setattr(rehome, "COPYING", -1.0)
-    rest = "; for the other 1, in a shell in this folder: resume-hooks rehome"
-    assert rehome.folder_answer({"args": "yes"}) == {"text": f"0 sessions copied here; /sessions lists them{rest}"}
-    monkeypatch.setattr(rehome, "COPYING", 60.0)
-    assert rehome.folder_answer({"args": "yes"}) == {"text": "1 session copied here; /sessions lists them"}
-    assert rehome.folder_answer({"args": "yes"}) == {"text": "0 sessions copied here; /sessions lists them"}
-    assert len(list(config_home.project(str(new)).glob("*.jsonl"))) == 1
-    assert not is_left(str(old), config_home.where)
 
 
 @pytest.mark.usefixtures("here")
@@ -220,7 +209,7 @@ def test_what_is_no_move(config_home: ConfigHome, old: Path, git: Any, monkeypat
     third = fresh.rename(old.parent / "third")
     assert sorted(noted_before(str(third), config_home.where)) == [str(fresh), str(old)]
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(third))
-    assert (rehome.start_line({}), rehome.folder_answer({})) == ("", {})
+    assert (rehome.start_line({}), rehome.folder_line({})) == ("", "")
     with pytest.raises(UsageError, match="Several folders"):
         former_folder(str(third), config_home.where)
 

@@ -187,17 +187,26 @@ def test_lying_turns_hide_nothing(alice: Machine, mallory: Machine, root: Connec
         assert db.notes
 
 
-def _lie(member: Machine, root: Connection, turns: int, at: str) -> None:
+def test_nobody_hides_ones_own_sessions(alice: Machine, mallory: Machine, root: Connection) -> None:
+    """However many rows of four shared sessions lie: more than a search ever asks for."""
+    sent(alice, written(alice))
+    for number in range(5, 9):
+        _lie(mallory, root, 2_000, "now() + record * interval '1 second'", session_id(number))
+    with connected("alice") as db:
+        assert SESSION in {hit.session_id for hit in find(["prompt"], db, most=10).hits}
+
+
+def _lie(member: Machine, root: Connection, turns: int, at: str, session: str = session_id(5)) -> None:
     """Have a member share so many turns with words that their texts don't have."""
     said = [user(f"nothing {number}", uuid=f"u{number}", ts=number) for number in range(turns)]
-    sent(member, written(member, said, session_id(5)))
+    sent(member, written(member, said, session))
     with connected("mallory") as db:
-        db.run("select team.share(%s, 't', '', null)", (session_id(5),))
+        db.run("select team.share(%s, 't', '', null)", (session,))
     lie = f"update team.passage set tsv = 'prompt:1'::tsvector, at = {at}"
     hers = (
         " where part in (select p.id from team.part p join team.session s on s.id = p.session where s.session_id = %s)"
     )
-    root.execute((lie + hers).encode(), (session_id(5),))
+    root.execute((lie + hers).encode(), (session,))
 
 
 def test_nobody_stands_before_ones_own_sessions(alice: Machine, mallory: Machine, root: Connection) -> None:

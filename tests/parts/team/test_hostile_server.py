@@ -253,7 +253,7 @@ def test_a_search_ends(home: ConfigHome, step: float) -> None:
 
     with served(home, answer) as db:
         assert not finding.find(["nowhere"], db, most=10).hits
-    assert pages <= 200
+    assert pages <= 400
 
 
 def good_ones(told: object) -> bool:

@@ -12,7 +12,9 @@ from pathlib import Path
 import orjson
 import pytest
 
+from resume_hooks.archive import data_rules
 from resume_hooks.parts.team import cursor, sharing
+from resume_hooks.parts.team.background import pushable
 from resume_hooks.parts.team.connect import TeamFailed, connected
 from resume_hooks.parts.team.cursor import keep_cursor
 from resume_hooks.parts.team.fetching import drop_gone, pull, pulled
@@ -312,3 +314,12 @@ def test_the_server_away_or_full(
     root.execute("drop trigger full_disk on team.chunk")
     assert sent(alice, path).result == "sent"
     assert live(root) == {"laptop": clean(path)}
+
+
+def test_nothing_is_pushed_under_a_data_rule(alice: Machine) -> None:
+    """Neither by a verb nor in the background."""
+    path = written(alice)
+    data_rules.note(["zdr"], alice.where)
+    with pytest.raises(TeamFailed, match=r"data rules \(zdr\)"):
+        sent(alice, path)
+    assert pushable(alice.team, alice.where) == []

@@ -10,12 +10,13 @@ import psycopg
 import pytest
 
 from resume_hooks.derive.imports.bring_in import BundleOptions
+from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.team import connect, sharing
 from resume_hooks.parts.team.connect import TeamFailed, connected
 from resume_hooks.parts.team.fetching import resume
 from resume_hooks.parts.team.finding import find
 from resume_hooks.parts.team.sessions import listed, named
-from tests.builders import session_id
+from tests.builders import conversation, custom_title, session_id
 from tests.needs import REPO
 from tests.parts.team.conftest import Machine
 from tests.parts.team.server import Connection, Server
@@ -66,7 +67,7 @@ def calls(db: Connection) -> list[str]:
     found = []
     for signature, config, definer in db.execute(DEFINERS).fetchall():
         assert definer, signature
-        assert config == ["search_path=pg_catalog, team, pg_temp"], signature
+        assert (config or [""])[0] == "search_path=pg_catalog, team, pg_temp", signature
         name, types = re.fullmatch(r"([^(]+)\((.*)\)", signature).groups()  # type: ignore[union-attr]
         values = {"uuid": "gen_random_uuid()", "text": "'x'", "name": "'alice'", "jsonb": "'{}'", "boolean": "false"}
         values |= {"integer": "1", "bigint": "1", '"char"': "'t'", "tsquery": "'x'::tsquery", "bytea": "''::bytea"}
@@ -122,7 +123,7 @@ def test_nothing_of_a_members_own_stands_for_the_teams(made: str, server: Server
     assert refused.keys() <= {"42501", "RH403", "RH404", "RH409", "RH410", "RH411", "22023"}, refused
     with server.superuser(made) as root:
         for table, held in before.items():
-            if table not in {"session", "machine", "project", "project_member", "scope", "forgotten"}:
+            if table not in {"session", "machine", "mutex", "project", "project_member", "scope", "forgotten"}:
                 assert rows(root, table) == held, table
         assert one(root, "select count(*) from team.audit where login <> 'mallory' and act <> 'enter'") == 0
 
@@ -275,6 +276,24 @@ def test_ones_own_is_named_before_a_twin(carol: Machine, alice: Machine, mallory
     assert (found.mine, found.given) == (True, False)
 
 
+def test_no_title_passes_for_an_id(alice: Machine, mallory: Machine) -> None:
+    """Who asks by an id is given nothing else, whatever somebody calls a session."""
+    asked = f"carol:{session_id(9)}"
+    sent(
+        mallory,
+        written(
+            mallory, [custom_title(asked, session_id(8)), *conversation(2, session_id=session_id(8))], session_id(8)
+        ),
+    )
+    with connected("mallory") as db:
+        db.run("select team.share(%s, 't', '', null)", (session_id(8),))
+    with connected("alice") as db:
+        assert named(session_id(8), db).title == asked
+        for locator in (asked, session_id(9)):
+            with pytest.raises(SessionNotFound):
+                named(locator, db)
+
+
 def test_who_is_let_back_changes_nothing_that_was_given(alice: Machine, mallory: Machine, root: Connection) -> None:
     """His machine goes on in a generation of his own; the rows of the new owner stay as they are."""
     path = written(mallory)
@@ -299,9 +318,46 @@ def test_an_open_transaction_blocks_no_retiring(alice: Machine, mallory: Machine
     sent(mallory, path)
     with connected("mallory") as db, db.transaction():
         db.run("select team.share(%s, 'g', 'alice', null)", (path.stem,))
+        db.run("select team.begin_session('x', %s, '{}', null, false, null)", (mallory.team.machine,))
         with connected("admin") as own:
             own.run("set lock_timeout = '2s'")
-            own.run("select team.settle_member('alice', 'retire', '')")
+            for login in ("alice", "mallory"):
+                own.run("select team.settle_member(%s, 'retire', '')", (login,))
+
+
+def test_no_member_locks_a_table_against_others(alice: Machine, root: Connection) -> None:
+    """In no mode in which others could not read, or could not write."""
+    names = [row[0] for row in root.execute(TABLES.encode()).fetchall()]
+    assert len(names) > 15
+    for name in names:
+        with pytest.raises(TeamFailed), connected("alice") as db, db.transaction():
+            db.run(f"lock table team.{name} in share mode nowait")
+
+
+def test_retention_waits_for_nobody(alice: Machine, mallory: Machine, root: Connection) -> None:
+    """An open search holds a month's table, an open push a session: both go the next time, and nobody is shut out."""
+    path = written(mallory)
+    sent(mallory, path)
+    sent(alice, written(alice, session=session_id(8)))
+    root.execute("update team.session set ended = '2020-01-01T00:00:00Z', pushed = '2020-01-01'")
+    month = (
+        "create table team.passage_202001 partition of team.passage for values from ('2020-01-01') to ('2020-02-01')"
+    )
+    root.execute(month.encode())
+    root.execute(b"alter table team.passage_202001 owner to rh_owner")
+    with connected("mallory") as db, db.transaction():
+        find(["prompt"], db, most=5)
+        db.run("select team.share(%s, 't', '', null)", (path.stem,))
+        with connected("admin") as own:
+            own.run("set lock_timeout = 0")
+            own.run("select team.retain(30)")
+        with connected("alice") as other:
+            assert find(["prompt"], other, most=5).hits == []
+    assert rows(root, "session") != []
+    with connected("admin") as own:
+        own.run("select team.retain(30)")
+    assert rows(root, "session") == []
+    assert one(root, "select to_regclass('team.passage_202001') is null")
 
 
 def test_an_open_search_blocks_nobody(alice: Machine, mallory: Machine, root: Connection) -> None:

@@ -106,6 +106,10 @@ def test_the_branch_that_git_named_last(config_home: ConfigHome) -> None:
     """By whichever command was asked; the record's own field may be of another folder."""
     talk = Talk().prompt("go", gitBranch="Testing").runs("git branch --show-current", "fix/it")
     assert "branch fix/it, as last seen in the session" in now(talk.digest(config_home))
+    talk.runs("git show HEAD:docs/adr.md", "# ADR 8\n\n## Decision\n\nKeep it.")
+    assert "branch fix/it, as last seen in the session" in now(talk.digest(config_home))
+    talk.runs("git status -sb", "## main...origin/main\n M a.py")
+    assert "branch main, as last seen in the session" in now(talk.digest(config_home))
 
 
 def test_a_report_after_the_last_words_is_unanswered(config_home: ConfigHome) -> None:

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from resume_hooks.search.engine import find
 from resume_hooks.search.index import postings, read_transcript
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.postings import WINDOWS
 from resume_hooks.search.index.read_transcript import ReadJob, read
 from resume_hooks.search.index.update import changes
+from resume_hooks.search.scope import Scope
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.transcript_files import all_files
 from tests.builders import SESSION, ConfigHome, line, session_bytes, session_id, tool_result, tool_use
@@ -262,3 +264,12 @@ def test_what_is_mostly_gone_is_made_anew(config_home: ConfigHome, monkeypatch: 
 def size_of(folder: Path) -> int:
     """Bytes of the files below a folder."""
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def test_a_file_time_beyond_every_clock(config_home: ConfigHome) -> None:
+    """A file that says to be of the year 2264, or of 1600, is indexed like any other, and hides none."""
+    paths = [written(config_home, said(f"the zymurgy {number}"), name=session_id(number)) for number in range(1, 4)]
+    for path, at in zip(paths, (9_300_000_000, -9_300_000_000, 0), strict=True):
+        os.utime(path, (at, at))
+    hits = find(["zymurgy"], Scope(), config_home.where).hits
+    assert {hit.session_id for hit in hits} == {session_id(number) for number in range(1, 4)}

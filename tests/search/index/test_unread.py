@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.search.engine import NO_SESSION, SearchResult, find, text_of
-from resume_hooks.search.index import connect
+from resume_hooks.search.index import connect, unread
 from resume_hooks.search.index.connect import status_of
-from resume_hooks.search.index.unread import RawWords
+from resume_hooks.search.index.unread import FileWords, RawWords, ranks
 from resume_hooks.search.query import parse
 from resume_hooks.search.scope import Scope
 from tests.builders import ConfigHome, conversation, session_id, write_session
@@ -46,7 +46,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 def holding(word: str, paths: list[Path]) -> set[str]:
     """The names of the files that are told to hold a word."""
     words = RawWords([term.forms for term in parse([word]).terms])
-    return {path.name for path in paths if words.held(str(path))}
+    return {path.name for path in paths if (found := words.found(str(path))) and found.held}
 
 
 @pytest.mark.parametrize("escaped", [False, True])
@@ -79,9 +79,57 @@ def test_over_the_corpus() -> None:
                 terms = [
                     term for term in parse([text[:400].replace('"', " ").replace("-", " ")]).terms if not term.exact
                 ]
-                got = RawWords([term.forms for term in terms]).held(str(path)) or frozenset()
-                missed += [(path.name, term.text) for number, term in enumerate(terms) if number not in got]
+                got = RawWords([term.forms for term in terms]).found(str(path))
+                missed += [
+                    (path.name, term.text) for number, term in enumerate(terms) if got is None or number not in got.held
+                ]
     assert missed == []
+
+
+def lines(tmp_path: Path, *texts: str) -> FileWords:
+    """What a file of these lines holds of three words."""
+    path = tmp_path / "one.jsonl"
+    path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    found = RawWords([term.forms for term in parse(["redis queue dropped"]).terms]).found(str(path))
+    assert found is not None
+    return found
+
+
+def test_words_are_found_together_in_a_line(tmp_path: Path) -> None:
+    """With the shortest lengths of such lines, at most five; the last line may have no end."""
+    found = lines(tmp_path, "a redis queue", "redis", *(["the queue was dropped"] * 9), "no word")
+    assert found.held == {0, 1, 2}
+    assert found.lines == {frozenset({0, 1}): [13], frozenset({0}): [5], frozenset({1, 2}): [21] * 5}
+
+
+def test_a_last_line_without_an_end_is_looked_through_in_other_letters(tmp_path: Path) -> None:
+    """A client that was killed leaves one."""
+    path = tmp_path / "one.jsonl"
+    path.write_text("nothing\n\uff52\uff45\uff44\uff49\uff53", encoding="utf-8")
+    found = RawWords([term.forms for term in parse(["redis"]).terms]).found(str(path))
+    assert found is not None
+    assert found.held == {0}
+
+
+def test_lines_are_whole_wherever_a_file_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few bytes are looked through at a time; of a line longer than that each piece is one."""
+    texts = ("a redis queue", "x" * 40, "the queue was dropped", "redis dropped it")
+    whole = lines(tmp_path, *texts)
+    for size in range(48, 120):
+        monkeypatch.setattr(unread, "CHUNK", size)
+        assert lines(tmp_path, *texts) == whole
+    monkeypatch.setattr(unread, "CHUNK", 7)
+    assert lines(tmp_path, *texts).held == whole.held
+
+
+def test_a_file_is_worth_what_its_best_line_is(tmp_path: Path) -> None:
+    """Not what it holds in all: a large file holds most words somewhere."""
+    apart = lines(tmp_path, "redis", "some queue", *["y" * 2_000] * 9, "dropped")
+    together = lines(tmp_path, "a redis queue was dropped")
+    long = lines(tmp_path, f"a redis queue was {'z' * 3_000_000} dropped")
+    worth = ranks({"apart": apart, "together": together, "long": long, "none": lines(tmp_path, "nothing")})
+    assert sorted(worth, key=lambda name: -worth[name]) == ["together", "apart", "long", "none"]
+    assert worth["none"] == 0
 
 
 def searched(home: ConfigHome, *words: str, monkeypatch: pytest.MonkeyPatch) -> SearchResult:
@@ -120,7 +168,7 @@ def test_never_said_is_not_said_too_early(
     result = searched(config_home, '"zebra crossing"', monkeypatch=monkeypatch)
     assert (result.hits, result.provisional, result.whole) == ([], [], True)
     assert alone == [True]
-    monkeypatch.setattr(RawWords, "held", lambda *_: None)
+    monkeypatch.setattr(RawWords, "found", lambda *_: None)
     result = searched(config_home, '"zebra crossing"', monkeypatch=monkeypatch)
     assert (result.unread > 0, result.whole) == (True, False)
 

@@ -81,7 +81,7 @@ def neutral(home: ConfigHome, path: str) -> list[str]:
     """The lines of a child without its own id, instants and places."""
     own = Path(path).stem
     text = Path(path).read_text(encoding="utf-8", errors="surrogateescape").replace(own, "<child>")
-    text = re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "<instant>", text).replace(" (archived copy)", "")
+    text = re.sub(r"\d{4}-\d\d-\d\d(?:T[\d:.]+Z| \d\d:\d\d)", "<instant>", text).replace(" (archived copy)", "")
     return re.sub(r'"uuid":"[^"]*"|"(?:parentU|logicalParentU|leafU)uid":"[^"]*"', "", text).splitlines()
 
 

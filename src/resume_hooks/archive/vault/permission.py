@@ -1,8 +1,8 @@
-"""What may be archived, by the setting ``vault`` and an employer's, and the first time only once the user was asked.
+"""What may be archived: the setting ``vault``, an employer and the account's rules say it, and first the user is told.
 
-Copies are made seven days before they are needed, so they can wait for the answer, and links hold the sessions
-meanwhile (``archive/held``); after ``PATIENCE_DAYS`` they are made all the same, and that is told. Where the client
-can't ask it is told once. Loads little: who makes a child waits for it.
+Copies are made seven days before they are needed, so they can wait for a word, and links hold the sessions
+meanwhile (``archive/held``); after ``PATIENCE_DAYS`` they are made, and that is told. Where the client runs no modules
+it is told once they are made. Loads little: who makes a child waits for it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import os
 import time
 
 from resume_hooks import clock, settings
+from resume_hooks.archive import data_rules
 from resume_hooks.clock import DAY
 from resume_hooks.errors import VaultOff
 from resume_hooks.paths import Where
 from resume_hooks.seam import answers
 from resume_hooks.sessions.archived.layout import vault
-from resume_hooks.storage import removal
 from resume_hooks.storage.state_file import leave
 from resume_hooks.system.claude_settings import kept_days, managed_days
 from resume_hooks.system.invocation import typed
@@ -32,6 +32,8 @@ MOST_BYTES = 1024 * 1024
 
 def allowed(where: Where) -> tuple[bool, str]:
     """Whether sessions may be archived beyond the client's period, and if not why, as the end of a sentence."""
+    if ruled := data_rules.reason(where):
+        return False, ruled
     path, days = managed_days()
     if days:
         return False, MANAGED.format(path=path, days=counted(days, "day"))
@@ -52,20 +54,20 @@ PATIENCE_DAYS = 5
 """Days that copies wait."""
 
 STAMP = "vault-told"
-"""A file in the state folder: somebody was told, or has answered."""
+"""A file in the state folder: somebody was told of copies that were made."""
 
 CAN_ASK = os.path.join("pending", "can-ask")
-"""One that ``hooks/offered`` leaves there: a client that can ask was started."""
+"""One that ``hooks/offered`` leaves there: a client that runs modules was started."""
 
 ASKED = os.path.join("pending", "vault-asked")
-"""One that keeps the question from being asked again."""
+"""One that keeps it from being told again that copies will be made."""
 
 WAITING = os.path.join("pending", "vault-waiting")
 """One that tells by its time since when copies wait."""
 
 
 def is_open(where: Where) -> bool:
-    """Whether the user is to be asked first: there is a client that can, and nobody was told or has chosen.
+    """Whether the user is to be told first: there is a client that can, and nobody was told or has chosen.
 
     Not where an employer has decided, or once the wait is over.
     """
@@ -74,11 +76,12 @@ def is_open(where: Where) -> bool:
     with contextlib.suppress(OSError):
         if os.lstat(os.path.join(where.state, WAITING)).st_mtime < time.time() - PATIENCE_DAYS * DAY:
             return False
-    return settings.load(where)["vault"].source == "default" and not managed_days()[1]
+    is_decided = data_rules.in_force(where) or managed_days()[1]
+    return settings.load(where)["vault"].source == "default" and not is_decided
 
 
 def waits(where: Where) -> bool:
-    """Whether a copy that is to be made now waits for the answer; that is noted."""
+    """Whether a copy that is to be made now waits for a word; that is noted."""
     with contextlib.suppress(OSError):
         if is_open(where):
             _leave(WAITING, where)
@@ -87,34 +90,26 @@ def waits(where: Where) -> bool:
 
 
 def awaited(where: Where) -> str:
-    """What to tell while copies may wait for the answer: until when; ``""`` where nothing is asked."""
+    """What to tell while copies may wait: until when; ``""`` where they don't."""
     if not is_open(where):
         return ""
     until = f"{PATIENCE_DAYS} days after the first had to wait"
     with contextlib.suppress(OSError):
         since = os.lstat(os.path.join(where.state, WAITING)).st_mtime
         until = f"from {clock.minute(clock.from_epoch(since + PATIENCE_DAYS * DAY))} UTC on"
-    return f"Copies wait for your answer, for which Claude Code asks; without one they are made {until}."
+    return f"Copies wait; without a word of yours they are made {until}."
 
 
-def asks(where: Where) -> bool:
-    """Whether the question is to be asked now: it was not yet. OSError where the state folder can't be written."""
+def is_first(where: Where) -> bool:
+    """Whether nobody was told yet that copies will be made; from now on somebody was.
+
+    OSError where the state folder can't be written.
+    """
     return _leave(ASKED, where)
 
 
-def settle(where: Where) -> None:
-    """Note that there is an answer. OSError where the state folder can't be written."""
-    _leave(STAMP, where)
-
-
-def reopen(where: Where) -> None:
-    """Take an answer back: copies wait as before it. OSError where the state folder can't be written."""
-    with contextlib.suppress(FileNotFoundError):
-        removal.remove_file(os.path.join(where.state, STAMP), where.state)
-
-
 def line(where: Where, cwd: str = "/") -> str:
-    """What to tell when something is archived for the first time; ``""`` ever after, and where that is asked.
+    """What to tell when something is archived for the first time; ``""`` ever after, and while copies wait.
 
     The question ``what was lost before``: given where things are; what comes back is a sentence, ``""`` for nothing.
     """

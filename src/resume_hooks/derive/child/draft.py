@@ -148,8 +148,10 @@ def draft(  # noqa: PLR0913 - what a child may be asked for
     what it is ``about``, else the root's.
     """
     if ends.is_sidechain:
-        raise UsageError("This is a sub-agent's transcript", "Name the session that it belongs to.")
-    family, subagent = Family(where), subagent_name(parent.path) or ""
+        named = f": {ends.started_by}" if ends.started_by else "."
+        raise UsageError("This is a sub-agent's transcript", f"Name the session that it belongs to{named}")
+    family = Family(where)
+    subagent = subagent_name(parent.path) or ""
     owner = owner_of(parent)
     ancestors = tuple(family.lineage(owner.path if subagent else parent.path))
     before = _titled_before(ancestors, family, where)
@@ -161,9 +163,13 @@ def draft(  # noqa: PLR0913 - what a child may be asked for
             f"{label_of(parent.agent, where)}'s sessions know no {kind}",
             "Hand it over first: resume-hooks fork --to claude.",
         )
-    version = ends.version if parent.agent == NAME else FOREIGN_VERSION
-    folder_of_child, branch = home or home_folder(ends, where), secrets.redact(ends.branch)
-    setting = ChildSetting(str(uuid.uuid4()), folder_of_child, branch, version, clock.now())
+    setting = ChildSetting(
+        session_id=str(uuid.uuid4()),
+        cwd=home or home_folder(ends, where),
+        branch=secrets.redact(ends.branch),
+        version=ends.version if parent.agent == NAME else FOREIGN_VERSION,
+        at=clock.now(),
+    )
     if place is not None:
         own_folder = place.folder
     elif home or parent.agent != NAME:
@@ -172,9 +178,10 @@ def draft(  # noqa: PLR0913 - what a child may be asked for
         own_folder = project_folder_of(owner.path, where)
     name = place.name(setting.session_id) if place else f"{setting.session_id}.jsonl"
     path = os.path.join(os.path.abspath(output_dir or own_folder), name)
-    about = about or (
-        title_of(parent.path) if subagent else _root_title(ancestors, {parent.session_id: ends, **before}, secrets)
-    )
+    if not about and subagent:
+        about = title_of(parent.path)
+    elif not about:
+        about = _root_title(ancestors, {parent.session_id: ends, **before}, secrets)
     root_title = secrets.redact(plain_line(secrets.redact(about)))
     stem = child_title(root_title, kind)
     block = lineage_block.render(

@@ -85,11 +85,16 @@ def told_body(
     lines = [_meta_line(child, head, meta)]
     for place, record in enumerate(told):
         if place == len(told) - 1:
-            lines += (_line(line.kind, line.payload, line.timestamp) for line in surroundings)
+            lines += (_line(line.kind, _owned(line.payload, child), line.timestamp) for line in surroundings)
         if event := _event(record["payload"]):
             lines.append(_line(EVENT, event, record["timestamp"]))
         lines.append(encode(record) + b"\n")
     return RolloutBody(tuple(lines), tuple(record["payload"] for record in told))
+
+
+def _owned(payload: Record, child: Draft) -> Record:
+    """The same of the child, where it names its thread."""
+    return payload | {"thread_id": child.session_id} if "thread_id" in payload else payload
 
 
 def opening_body(told: Opening, meta: Record) -> RolloutBody:

@@ -25,7 +25,15 @@ from resume_hooks.errors import NotATranscript, SessionNotFound
 from resume_hooks.parts.codex.rollout import RolloutBody, item_record, told_body
 from resume_hooks.parts.codex.transcripts import items as of_items
 from resume_hooks.parts.codex.transcripts.history import History, Item
-from resume_hooks.parts.codex.transcripts.lines import COMPACTED, CONTEXT, ITEM, WORLD, RolloutLine, rollout_lines
+from resume_hooks.parts.codex.transcripts.lines import (
+    COMPACTED,
+    CONTEXT,
+    ITEM,
+    SETTINGS,
+    WORLD,
+    RolloutLine,
+    rollout_lines,
+)
 from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.parts.codex.transcripts.segments import Finder, chain_lines
 from resume_hooks.paths import Where
@@ -252,13 +260,16 @@ def read_left(session: SessionFile, find: Finder) -> CodexThread:
 
 def _read(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexThread:
     history, marks, window = History(session.original), _Marks(), settings.number("context_window")
-    # What the client believes to have told of its surroundings: the last whole state, what changed since, a turn's own.
-    world, turn = list[RolloutLine](), list[RolloutLine]()
+    # What the client believes to have told of its surroundings: the last whole state, what changed since, a turn's own;
+    # and what the thread is set to, as how its thoughts are summed up.
+    world, turn, applied = list[RolloutLine](), list[RolloutLine](), list[RolloutLine]()
     for line in lines:
         history.take(line)
         marks.take(line)
         if line.kind == CONTEXT:
             turn = [line]
+        elif line.event() == SETTINGS:
+            applied = [line]
         elif line.kind == WORLD:
             if line.payload.get("full"):
                 world.clear()
@@ -268,7 +279,7 @@ def _read(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexThread:
         meta=read_meta(session.original).payload,
         items=tuple(history.items),
         told=tuple(item_record(item.payload, item.timestamp, item.uuid, marks.of(item)) for item in history.items),
-        surroundings=(*world, *turn),
+        surroundings=(*world, *turn, *applied),
         context=ContextUse(history.tokens, window or history.window or WINDOW, history.measured),
     )
 

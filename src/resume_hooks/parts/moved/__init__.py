@@ -19,7 +19,7 @@ PART = Part(
         Answer("homes of a session", "find_moved_repo:homes"),
         Answer("notes on a session", "copies:copies_note"),
         Answer("at a start in a new folder", "rehome:start_line"),
-        Answer("of a new folder", "rehome:folder_answer"),
+        Answer("of a new folder", "rehome:folder_line"),
         Answer("of the others of a folder", "rehome:others"),
     ),
 )

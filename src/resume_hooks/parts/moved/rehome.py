@@ -1,6 +1,6 @@
 """Every session of a folder that moved: which folder that was, and a copy of each where it is now.
 
-In a folder without sessions whose repository had some elsewhere there is one question inside the client, else one line.
+In a folder without sessions whose repository had some elsewhere there is one line at the start.
 """
 
 from __future__ import annotations
@@ -32,12 +32,6 @@ THERE = "has a copy there already"
 
 ASKED = 10
 """Sessions of a folder, the newest, that may tell what became of it."""
-
-CHOICES = [["Copy them here", "yes"], ["Not now", "no"]]
-"""The last one is also what no folder_answer means."""
-
-COPYING = 150.0
-"""Seconds after which no more sessions are copied; the module waits for 170."""
 
 LIMIT = 5.0
 """Seconds for what sessions tell, where no start noted anything; nobody waits."""
@@ -159,40 +153,16 @@ def start_line(event: dict[str, Any]) -> str:
     """What a start says, by what earlier starts noted alone; ``""`` where nothing fits."""
     new, where = _here(event), Where()
     found = noted_before(new, where)
-    if len(found) != 1:
-        return ""
-    return f"{_told(found[0], where)}; to copy them here, in a shell in this folder: {typed('rehome')}"
+    return _told(found[0], where) if len(found) == 1 else ""
 
 
-def folder_answer(event: dict[str, Any]) -> dict[str, Any]:
-    """The question, or once it is answered what was done; ``{}`` where no other folder fits, or the answer is no."""
-    said, new, where = reply.field(event, "args"), _here(event), Where()
-    if said not in {"", "yes"}:
-        return {}
+def folder_line(event: dict[str, Any]) -> str:
+    """The same where nobody waits: also by what sessions tell."""
+    new, where = _here(event), Where()
     try:
-        old = former_folder(new, where, LIMIT)
+        return _told(former_folder(new, where, LIMIT), where)
     except UsageError:
-        return {}
-    sessions = spoken_sessions(old, where)
-    if not said:
-        question = f"{_told(old, where)}. Copy them here? The sessions themselves stay as they are."
-        return {"ask": question, "choices": CHOICES, "wait": f"copying {counted(len(sessions), 'session')}"}
-    return {"text": _copied_in_time(sessions, new, where)}
-
-
-def _copied_in_time(sessions: Sequence[SessionFile], new: str, where: Where) -> str:
-    """Copy them, the oldest first, as far as time allows; the sentence to say of it."""
-    until, made, failed, late = time.monotonic() + COPYING, 0, list[str](), 0
-    for session in sorted(sessions, key=lambda one: one.mtime):
-        if time.monotonic() > until:
-            late += 1
-            continue
-        done, left = rehome([session], new, where, lambda _done, _total: None, dry_run=False)
-        made += len(done)
-        failed += [one.why for one in left if one.why != THERE]
-    missing = f"; {counted(len(failed), 'session')} could not be: {failed[0]}" if failed else ""
-    rest = f"; for the other {late:,}, in a shell in this folder: {typed('rehome')}" if late else ""
-    return f"{counted(made, 'session')} copied here{missing}; /sessions lists them{rest}"
+        return ""
 
 
 def _here(event: dict[str, Any]) -> str:
@@ -201,4 +171,5 @@ def _here(event: dict[str, Any]) -> str:
 
 def _told(old: str, where: Where) -> str:
     count = counted(len(spoken_sessions(old, where)), "session")
-    return f"This repository was in {plain_line(old)}, which has {count} and is gone"
+    gone = f"This repository was in {plain_line(old)}, which has {count} and is gone"
+    return f"{gone}; to copy them here, in a shell in this folder: {typed('rehome')}"

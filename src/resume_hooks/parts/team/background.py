@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 
 from resume_hooks import settings
+from resume_hooks.archive import data_rules
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, SessionOpen, UsageError
 from resume_hooks.hooks import reply
 from resume_hooks.hooks.background import MAX_INPUT, NICE
@@ -48,7 +49,12 @@ AFTER_END = (1.0, 4.0, 10.0)
 
 
 def pushable(team: Team, where: Where) -> list[SessionFile]:
-    """The sessions of the projects that were added, and those that were scrubbed since they were sent; newest first."""
+    """The sessions of the projects that were added, and those that were scrubbed since they were sent; newest first.
+
+    None where the account's data rules let none leave the machine.
+    """
+    if data_rules.in_force(where):
+        return []
     known: dict[str, bool] = {}
     sent = pushed_here(where)
     return [

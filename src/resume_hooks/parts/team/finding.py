@@ -135,11 +135,19 @@ _PLACE = Form(
 def find(words: Sequence[str], db: Database, among: Narrowing = EVERY, *, most: int) -> Found:
     """The ``most`` best hits. UsageError where nothing in the words can be looked up."""
     query = parse(words)
+    found, is_used_up = _find(query, db, among, most)
+    if found.hits or not is_used_up or among.mine:
+        return found
+    return _find(query, db, among._replace(mine=True), most)[0]  # rows of others used up what is asked for
+
+
+def _find(query: Query, db: Database, among: Narrowing, most: int) -> tuple[Found, bool]:
+    """The best hits; and whether no more turns were asked for though there may be some."""
     has_phrases = any(term.exact for term in (*query.terms, *query.excluded))
     reading = _Reading(query, db)
     known: dict[tuple[int, int], _Row] = {}
     hits: list[TeamHit] = []
-    more, before = False, db.refused
+    more, is_used_up, before = False, False, db.refused
     for asked in asked_of(query):
         until = datetime.now(UTC) + _AHEAD
         for page in range(1, _MOST_PAGES + 1):
@@ -157,6 +165,7 @@ def find(words: Sequence[str], db: Database, among: Narrowing = EVERY, *, most: 
             is_all = not (is_page and found)
             rejected = 0 if has_phrases else db.refused - before
             is_enough = len(known) - rejected >= _READ or page == _MOST_PAGES
+            is_used_up = is_used_up or (is_enough and not is_all)
             more = has_phrases and not is_all and is_enough
             if is_all or is_enough:
                 break
@@ -168,7 +177,7 @@ def find(words: Sequence[str], db: Database, among: Narrowing = EVERY, *, most: 
     best: dict[str, TeamHit] = {}
     for hit in sorted(hits, key=lambda hit: -hit.score):
         best.setdefault(hit.reference, hit)  # the same turn on two machines
-    return Found(list(best.values())[:most], len(known) if more and len(best) < most else 0)
+    return Found(list(best.values())[:most], len(known) if more and len(best) < most else 0), is_used_up
 
 
 def asked_of(query: Query) -> list[str]:

@@ -19,11 +19,15 @@ from resume_hooks.parts.team.connect import TeamFailed, connected, service_named
 from resume_hooks.parts.team.rows import login
 from resume_hooks.parts.team.team_file import FILE, PUSHES, VERSION, Team, folder, found
 from resume_hooks.paths import Where, canonical
+from resume_hooks.redaction.texts import redact
 from resume_hooks.storage import removal, state_file
 from resume_hooks.system.git_worktrees import git_folder
 from resume_hooks.system.text import encodable, one_line, plain_line
 
 _LONGEST_CONFIG = 256 * 1024
+_CREDENTIALS = re.compile(r"[?#;].*\Z|(?:(?<=://).*|\A[^/]*)(?<!/)@(?=[^@/]+[:/])", re.DOTALL)
+"""What may hold a password in an address, or a token: what stands before the host, and what follows the path."""
+
 _REMOTE = re.compile(
     r"(?:[a-z][a-z0-9+.-]*://)?(?:[^/@]*@)?([^/:@]+)(?::\d+/|[:/])/*(.+?)(?:\.git)?/*\Z", re.IGNORECASE
 )
@@ -78,9 +82,9 @@ def project_of(cwd: str) -> str:
     config = configparser.RawConfigParser(strict=False, allow_no_value=True)
     with contextlib.suppress(OSError, ValueError, configparser.Error):
         config.read_string(paths.read_regular(os.path.join(git, "config"), _LONGEST_CONFIG).decode("utf-8", "replace"))
-    remote = config.get('remote "origin"', "url", fallback="") or ""
-    named = _REMOTE.match(remote.strip())
+    remote = (config.get('remote "origin"', "url", fallback="") or "").strip().strip('"')  # git quotes `#` and `;`
+    named = _REMOTE.match(_CREDENTIALS.sub("", remote))
     if named and not remote.startswith(("/", ".", "file:")):
-        return one_line(plain_line(encodable(f"{named[1].lower()}/{named[2]}")), 300)
+        return one_line(redact(plain_line(encodable(f"{named[1].lower()}/{named[2]}")))[0], 300)
     root = os.path.dirname(git) if os.path.basename(git) == ".git" else canonical(cwd)
     return one_line(plain_line(encodable(f"local/{os.path.basename(root)}")), 300)

@@ -15,6 +15,7 @@ from collections import Counter
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
+from resume_hooks.archive import data_rules
 from resume_hooks.derive.imports.read_bundle import is_place
 from resume_hooks.errors import ImportFailed, SessionNotFound, SessionOpen
 from resume_hooks.parts.team import rows
@@ -103,6 +104,8 @@ class _ShorterError(Exception):
 
 def push(session: SessionFile, team: Team, db: Database, where: Where, *, rescan: bool = False) -> Pushed:
     """Bring the team up to date with a session. TeamFailed, SessionNotFound, WriteFailed."""
+    if ruled := data_rules.reason(where):
+        raise TeamFailed(f"Nothing was pushed: {ruled}", "Ask who manages this account.")
     title = about(session, Family(where), where)["title"]
     try:
         place = session_folder(session.session_id, where)

@@ -31,6 +31,26 @@ create unique index session_live on team.session(session_id, machine, owner) whe
 drop index team.session_listed;
 create index session_listed on team.session(scope) where live;
 
+-- One of a member's calls at a time, by a row that nobody else can lock, and whose lock keeps nobody from the member.
+create table team.mutex(member int primary key references team.member on delete cascade);
+create function team.lock_own(p_member int) returns void
+language plpgsql security definer set search_path=pg_catalog,team,pg_temp as $$
+begin
+  insert into mutex values(p_member) on conflict do nothing;
+  perform 1 from mutex where member = p_member for update;
+end $$;
+revoke all on function team.lock_own(int) from public;
+
+-- Whoever may delete from a table, or change all of it, may lock it against everybody.
+revoke update, delete on team.sdk_part, team.sdk_chunk, team.sdk_seen from rh_member;
+grant update(entries, summary, mtime) on team.sdk_part to rh_member;
+create function team.sdk_delete(p_project text, p_session text, p_subpath text) returns void
+language sql security definer set search_path=pg_catalog,team,pg_temp as $$
+  delete from sdk_part where owner = required() and project_key = p_project and session_id = p_session
+    and (p_subpath is null or subpath = p_subpath) $$;
+revoke all on function team.sdk_delete(text, text, text) from public;
+grant execute on function team.sdk_delete(text, text, text) to rh_member;
+
 -- What is shared with the caller alone, asked once a statement.
 create function team.my_granted() returns bigint[]
 language sql stable security definer set search_path=pg_catalog,team,pg_temp as $$
@@ -134,7 +154,7 @@ revoke all on function team.instant(text, timestamptz) from public;
 -- The months that words are kept by, two years ahead; the words of others lie together. While somebody's search has not
 -- ended none is made, nor waited for long: the next session that begins makes it.
 create function team.make_months() returns void
-language plpgsql security definer set search_path=pg_catalog,team,pg_temp as $$
+language plpgsql security definer set search_path=pg_catalog,team,pg_temp set lock_timeout='500ms' as $$
 declare v_month date; v_name text;
 begin
   for v_month in select generate_series(date_trunc('month', now()), now() + interval '24 months', interval '1 month') loop
@@ -156,7 +176,7 @@ create function team.scrubbed(p_session text, p_machine uuid) returns void
 language plpgsql security definer set search_path=pg_catalog,team,pg_temp as $$
 declare v_me int := required(); v_machine int;
 begin
-  perform 1 from member where id = v_me for no key update;
+  perform lock_own(v_me);
   select id into v_machine from machine where member = v_me and uuid = p_machine;
   if v_machine is null then raise exception 'no such machine' using errcode='42501'; end if;
   delete from unscrubbed where session_id = p_session and machine = v_machine;
@@ -185,7 +205,7 @@ begin
   if to_regclass('team.passage_' || to_char(now() + interval '1 month', 'YYYYMM')) is null then
     perform make_months();
   end if;
-  perform 1 from member where id = v_me for no key update;
+  perform lock_own(v_me);
   if exists(select 1 from forgotten where session_id = p_session and owner = v_me) then
     raise exception 'forgotten' using errcode='RH410';
   end if;
@@ -239,7 +259,7 @@ create or replace function team.share(p_session text, p_kind "char", p_whom text
 language plpgsql security definer set search_path=pg_catalog,team,pg_temp as $$
 declare v_me int := required(); v_scope int; v_member int; n int;
 begin
-  perform 1 from member where id = v_me for no key update;
+  perform lock_own(v_me);
   select count(*) into n from session where session_id = p_session and owner = v_me;
   if n = 0 then raise exception 'not yours' using errcode='RH404'; end if;
   if p_kind = 'g' then
@@ -266,7 +286,7 @@ create or replace function team.forget(p_session text) returns int
 language plpgsql security definer set search_path=pg_catalog,team,pg_temp as $$
 declare v_me int := required(); n int;
 begin
-  perform 1 from member where id = v_me for no key update;
+  perform lock_own(v_me);
   delete from session where session_id = p_session and owner = v_me;
   get diagnostics n = row_count;
   delete from grant_ where session_id = p_session and owner = v_me;
@@ -276,18 +296,32 @@ begin
   return n;
 end $$;
 
--- As before; what Agent SDK programs keep goes, too, once it is as old, and nothing that is older comes back.
+-- As before; what Agent SDK programs keep goes, too, once it is as old, and nothing that is older comes back. Nothing is
+-- waited for long, since others would wait behind it: what somebody's transaction holds goes the next time.
 create or replace function team.retain(p_days int) returns int
-language plpgsql security definer set search_path=pg_catalog,team,pg_temp as $$
-declare v_old timestamptz := now() - p_days * interval '1 day'; v_name text; v_empty boolean; n int := 0;
+language plpgsql security definer set search_path=pg_catalog,team,pg_temp set lock_timeout='500ms' as $$
+declare v_old timestamptz := now() - p_days * interval '1 day'; v_id bigint; v_name text; v_empty boolean; n int := 0;
 begin
   if p_days < 1 or not exists(select 1 from member where id = me() and admin) then
     raise exception 'for an admin' using errcode='42501';
   end if;
   update about set days = p_days;
-  delete from session where case when isfinite(instant(ended, pushed)) then instant(ended, pushed) else pushed end < v_old;
-  get diagnostics n = row_count;
-  delete from sdk_part where mtime < extract(epoch from v_old) * 1000;
+  for v_id in select id from session
+      where case when isfinite(instant(ended, pushed)) then instant(ended, pushed) else pushed end < v_old loop
+    begin
+      delete from session where id = v_id;
+      n := n + 1;
+    exception when lock_not_available then
+      null;
+    end;
+  end loop;
+  for v_id in select id from sdk_part where mtime < extract(epoch from v_old) * 1000 loop
+    begin
+      delete from sdk_part where id = v_id;
+    exception when lock_not_available then
+      null;
+    end;
+  end loop;
   for v_name in select relname from pg_class where relnamespace = 'team'::regnamespace and relkind = 'r'
       and relname ~ '^passage_\d{6}$' and relname < 'passage_' || to_char(v_old, 'YYYYMM') loop
     execute format('select not exists(select 1 from team.%I)', v_name) into v_empty;

@@ -147,13 +147,8 @@ class PostgresSessionStore:
     async def delete(self, key: Key) -> None:
         """Remove a transcript; the main one with all below it."""
         subpath = key.get("subpath")
-        query = (
-            "delete from team.sdk_part"
-            " where owner = team.me() and project_key = %s and session_id = %s"
-            " and (%s::text is null or subpath = %s)"
-        )
         async with connected_async(self._service) as db:
-            await db.execute(query.encode(), (*_main(key), subpath or None, subpath or None))
+            await db.execute("select team.sdk_delete(%s, %s, %s)", (*_main(key), subpath or None))
 
     async def list_subkeys(self, key: Key) -> list[str]:
         """The sub-agents' transcripts of a session."""

@@ -11,6 +11,7 @@ from resume_hooks import clock
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound
 from resume_hooks.parts.team import rows
 from resume_hooks.parts.team.rows import Database, Form
+from resume_hooks.paths import is_session_id
 from resume_hooks.sessions.locate import MIN_PREFIX
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH
@@ -132,11 +133,12 @@ def chosen(locator: str, sessions: list[TeamSession]) -> TeamSession:
         sessions, locator = fronted, rest
     words = locator.strip()
     low = words.casefold()
+    titled = [] if is_session_id(words.rpartition(":")[2]) else sessions  # who asks by an id is given none by its title
     ways = (
         [session for session in sessions if session.session_id == words],
         [session for session in sessions if len(words) >= MIN_PREFIX and session.session_id.startswith(words)],
-        [session for session in sessions if session.title == words],
-        [session for session in sessions if low and low in session.title.casefold()],
+        [session for session in titled if session.title == words],
+        [session for session in titled if low and low in session.title.casefold()],
     )
     fitting = sorted(next((way for way in ways if way), []), key=lambda session: session.given)
     own = {session.session_id for session in fitting if session.mine}

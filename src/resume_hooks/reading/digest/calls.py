@@ -11,9 +11,11 @@ from typing import NamedTuple
 
 from resume_hooks.reading.digest import talk
 from resume_hooks.reading.digest.entries import Digest, Kind, TalkMessage
+from resume_hooks.reading.digest.facts import EMPTY_ANSWERS
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.transcripts import records
+from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.transcripts import records, script_calls
 from resume_hooks.transcripts.lines import lines_before, open_transcript
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, string
@@ -22,7 +24,7 @@ RESULT = 1_500  # characters of a result; of a longer one the middle is cut
 PRINTED = 700  # the same of what a command printed that worked
 NEAR = 4  # times the characters that are shown of an end which are looked at there: a secret in them ends long before
 CHANGES = 2  # changes of one file that are shown, the latest
-INPUT = 600  # characters of what a call was given
+TOOL, INPUT = 80, 600  # characters of the name of a tool, and of what a call was given
 REACH = 24_000_000  # bytes at the end of a file that are looked through
 _BRIEFLY = ("command", "file_path", "pattern", "query", "url", "prompt", "description")
 _COMMITS = late(r"\bgit\b[^\n;&|]*\scommit\b")
@@ -57,7 +59,7 @@ def latest_calls(session: SessionFile, digest: Digest, room: int) -> list[TalkMe
                 if room <= 0 or end - line.offset > REACH:
                     break
                 record = records.parse(line.body) if b'"tool_' in line.raw else None
-                if record is None or record.get("isSidechain") is True:
+                if record is None or record.get("isSidechain") is True or script_calls.is_copy_of_error(record):
                     continue
                 results |= _results_in(record)
                 for block in reversed(records.calls(record)):
@@ -92,7 +94,7 @@ def _is_shown(block: Record, written: Counter[str], *, is_committed: bool) -> bo
 def _results_in(record: Record) -> dict[str, _Answer]:
     return {
         string(block, "tool_use_id"): _Answer(records.result_text(block), records.is_error(block))
-        for block in records.results(record)
+        for block in records.results(script_calls.with_result(record))
     }
 
 
@@ -103,7 +105,7 @@ def _says_nothing(block: Record, answer: _Answer) -> bool:
     return not answer.is_error and answer.text.strip() in _EMPTY
 
 
-_EMPTY = frozenset({"", "[]", "{}", "null", "No matches found", "No files found", "(Bash completed with no output)"})
+_EMPTY = EMPTY_ANSWERS | {"", "No matches found", "No files found", "(Bash completed with no output)"}
 """What a search prints that found nothing."""
 
 
@@ -112,7 +114,7 @@ def _text(block: Record, answer: str) -> str:
     given = records.mapping(block, "input")
     named = next((value for key in _BRIEFLY if (value := string(given, key))), "")
     what = talk.shown(named or json.dumps(given, ensure_ascii=False), INPUT)
-    head = f"{string(block, 'name')}: {what}"
+    head = f"{one_line(plain_line(string(block, 'name')), TOOL)}: {what}"
     written = next((value for key in _CHANGE if (value := string(given, key))), "")
     removed = "" if written else string(given, "old_string")
     if removed:

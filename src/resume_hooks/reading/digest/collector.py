@@ -30,7 +30,7 @@ from resume_hooks.reading.digest.facts import (
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.opening_layout import NEW_TASK, next_step_of
-from resume_hooks.transcripts import bookkeeping, records
+from resume_hooks.transcripts import bookkeeping, records, script_calls
 from resume_hooks.transcripts.attachments import HOOK_CONTEXT, QUEUED, hook_texts
 from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR
 from resume_hooks.transcripts.placeholders import is_placeholder
@@ -307,7 +307,8 @@ class LineageFacts:
         return True
 
     def _assistant(self, record: Record, place: RecordPlace) -> None:
-        if not records.model(record) and not records.counted_tokens(record)[1]:
+        spoken = bool(records.model(record)) or records.counted_tokens(record)[1] > 0
+        if not spoken and not script_calls.is_made_by_script(record):
             return  # the client's own words, or our card
         for block in records.blocks(record):
             kind = string(block, "type")
@@ -332,8 +333,8 @@ class LineageFacts:
         if record.get("isCompactSummary") is True or record.get("isVisibleInTranscriptOnly") is True:
             self._told(record, place)
             return
-        if answers := records.results(record):
-            for block in answers:
+        if records.results(record):
+            for block in records.results(script_calls.with_result(record)):
                 self._result(record, block, place)
             if beside := records.text(record):  # what the user typed meanwhile, as older clients send it
                 self._typed(Quote(beside, place, string(record, "uuid")))
@@ -343,14 +344,20 @@ class LineageFacts:
             self.plan_mode = mode == _PLAN_MODE
         if isinstance(content, str):
             self._notified(content, place)
-            self._commanded(content, Quote("", place, uuid))
         plan = string(record, "planContent")
         if plan.strip():
             self.plans.append(Quote(plan, place, uuid))
         if record.get("isMeta") is True:
             self._loaded(records.text(record), place)
+        self._asked(record, Quote(records.prompt_text(record), place, uuid))
+
+    def _asked(self, record: Record, said: Quote) -> None:
+        """Take in a prompt, or what else the user gave: to a command of the client's, or to their own shell."""
+        content = records.message(record).get("content")
         if records.is_prompt(record):
-            self._typed(Quote(records.prompt_text(record), place, uuid))
+            self._typed(said)
+        elif isinstance(content, str):
+            self._commanded(content, said)
 
     def _loaded(self, text: str, place: RecordPlace) -> None:
         """Take in the text of a skill that was loaded, by itself or for the command that the user gave just before."""

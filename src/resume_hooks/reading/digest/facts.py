@@ -33,6 +33,9 @@ _NOTIFIED = late(
 
 _REJECTED = (f"{records.REJECTION} proceed with this tool use", f"{records.REJECTION} take this action right now")
 
+EMPTY_ANSWERS = frozenset({"[]", "{}", "null"})
+"""What a program prints that found nothing, in JSON."""
+
 _CLARIFY = "The user wants to clarify these questions."
 """How the client's own words begin where somebody would rather talk about questions than answer them."""
 
@@ -82,14 +85,13 @@ _COMMAND_NAME = late(r"\A\s*<command-name>(/[^<\s]{1,80})</command-name>")
 _COMMAND_ARGS = late(r"<command-args>(.*?)</command-args>", re.DOTALL)
 _BASH_INPUT = late(r"\A\s*<bash-input>(.*?)</bash-input>", re.DOTALL)
 _BASH_OUTPUT = late(r"<bash-(?:stdout|stderr)>(.*?)</bash-(?:stdout|stderr)>", re.DOTALL)
-_ADDRESSED = 3  # words behind a command of the client's from which on they are about the work
 
 
 def words_of_command(text: str) -> str:
-    """A command of the client's with words about the work, such as ``/plan <text>``; ``""`` for any other text."""
+    """A command of the client's with words about the work, as ``/compact <text>``; ``""`` for any other text."""
     name, given = _COMMAND_NAME.match(text), _COMMAND_ARGS.search(text)
     words = given[1].strip() if given else ""
-    if name is None or len(words.split()) < _ADDRESSED or name[1].startswith("/resume-hooks:"):
+    if name is None or len(words.split()) < records.LEAST_ASKED or name[1].startswith("/resume-hooks:"):
         return ""
     return f"{name[1]} {words}" if _SETS_CLIENT.match(name[1]) is None else ""
 

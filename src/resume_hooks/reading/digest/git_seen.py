@@ -49,8 +49,11 @@ def git_seen(runs: Sequence[ShellRun]) -> GitSeen:
 
 def _branch(runs: Sequence[ShellRun]) -> str:
     for run in reversed(runs):
-        if ("git" in run.command or "Switched to" in run.output) and (found := _BRANCH.findall(run.output)):
-            return next((str(name) for name in found[-1] if name), "")
+        if "git" in run.command or "Switched to" in run.output:
+            rows = _BRANCH.findall(run.output)
+            found = [row for row in rows if "status" in run.command or not row[1]]  # "## " begins a heading elsewhere
+            if found:
+                return next(str(name) for name in found[-1] if name)
         if _ASKS_BRANCH.fullmatch(run.command) and not run.failed and len(run.output.split()) == 1:
             return run.output.strip()
     return ""

@@ -214,9 +214,21 @@ def skill_rules(facts: LineageFacts) -> Iterator[DigestEntry]:
     for name, text in [*facts.skills.items()][-SKILLS:]:
         yield entry(name, text.place, READ_SKILL)
         body = _TAG.sub("", redacted(text.text[: 2 * SKILL])[:SKILL])
-        listed = (sentence for part in _RULES_PART.findall(body) for sentence in _items(part))
-        rules = dict.fromkeys([*islice(listed, RULES), *filter(_is_rule, prose.sentences(_HEADING.sub("", body)))])
-        yield from (entry(rule, text.place, f"of {name}", RULE) for rule in islice(rules, RULES))
+        rules: set[str] = set()
+        for rule in _rules_in(body):
+            if rule in rules:
+                continue
+            rules.add(rule)
+            yield entry(rule, text.place, f"of {name}", RULE)
+            if len(rules) == RULES:
+                break
+
+
+def _rules_in(body: str) -> Iterator[str]:
+    """The rules in a document: the items of its lists of rules, then the sentences that forbid or demand something."""
+    for part in _RULES_PART.findall(body):
+        yield from _items(part)
+    yield from filter(_is_rule, prose.sentences(_HEADING.sub("", body)))
 
 
 def _items(part: str) -> Iterator[str]:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from resume_hooks.reading.digest import shell
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import DigestEntry, entry, redacted
-from resume_hooks.reading.digest.facts import FileChange, RecordPlace, ShellRun
+from resume_hooks.reading.digest.facts import EMPTY_ANSWERS, FileChange, RecordPlace, ShellRun
 from resume_hooks.reading.digest.git_seen import removed_folders, started_in
 from resume_hooks.reading.digest.prose import cut
 from resume_hooks.reading.digest.repository import RepositoryState
@@ -62,7 +62,7 @@ class ShellCommand(NamedTuple):
     @property
     def worked(self) -> bool:
         """Whether it is known to have done what it was run for."""
-        found_nothing = self.run.output.strip() in {"[]", "{}", "null"}
+        found_nothing = self.run.output.strip() in EMPTY_ANSWERS
         return self.run.status == 0 and not self.run.failed and not self.complaint and not found_nothing
 
 

@@ -28,7 +28,7 @@ from resume_hooks.search.index.database import (
     words_folder,
 )
 from resume_hooks.search.index.postings import LEVELS, Postings
-from resume_hooks.search.index.unread import RawWords, Sought, UnreadFile, ranks
+from resume_hooks.search.index.unread import FileWords, RawWords, Sought, UnreadFile, ranks
 from resume_hooks.search.index.update import FileWork, IsOver, Progress, UpdateOutcome, changes, update
 from resume_hooks.sessions.agents.registry import all_files, is_foreign
 from resume_hooks.sessions.lineage_block import size_text
@@ -201,25 +201,26 @@ class _Task:
         unread = tuple(self._unread(late, held)) if self.sought else ()
         return index._replace(outcome=outcome, notes=[*index.notes, note], unread=unread)
 
-    def _held(self, work: Iterable[FileWork]) -> dict[str, frozenset[int]]:
-        """By path, which of the words that are sought a file holds, of those that can be looked through."""
+    def _held(self, work: Iterable[FileWork]) -> dict[str, FileWords]:
+        """By path, what a file holds of the words that are sought, of those that can be looked through."""
         if self.sought is None:
             return {}
-        words, found = RawWords(self.sought.terms), dict[str, frozenset[int]]()
+        words, found = RawWords(self.sought.terms), dict[str, FileWords]()
         for item in work:
             if not item.same and item.file.inode > 0 and self.sought.is_meant(item.file):
-                held = words.held(item.file.path, item.job.place.offset)
+                held = words.found(item.file.path, item.job.place.offset)
                 if held is not None:
                     found[item.file.path] = held
         return found
 
-    def _unread(self, work: Sequence[FileWork], held: Mapping[str, frozenset[int]]) -> Iterator[UnreadFile]:
-        """What was sought in and is not in the index, what holds most first."""
+    def _unread(self, work: Sequence[FileWork], held: Mapping[str, FileWords]) -> Iterator[UnreadFile]:
+        """What was sought in and is not in the index, what is worth most first."""
         held = {**held, **self._held(item for item in work if item.file.path not in held)}
         counts = ranks(held)
         for item in sorted(work, key=lambda item: (-counts.get(item.file.path, 0.0), -item.file.mtime)):
             if not item.same and self.sought and self.sought.is_meant(item.file):
-                yield UnreadFile(item.file, held.get(item.file.path))
+                words = held.get(item.file.path)
+                yield UnreadFile(item.file, words.held if words else None)
 
 
 def _ready(task: _Task, needed: Collection[str] | None, *, rebuild: bool) -> OpenIndex:

@@ -18,7 +18,7 @@ from resume_hooks.paths import Where, is_own, is_private, private_folder
 from resume_hooks.storage import removal
 from resume_hooks.storage.state_file import MODE
 
-VERSION = 8  # the form of the table and of the words; an index of another version is built anew
+VERSION = 9  # the form of the table and of the words; an index of another version is built anew
 FILE_NAME = "index.db"
 FOLDER = "index"  # beside it: the words
 BESIDE = ("-wal", "-shm", "-journal")  # how the names of SQLite's own files end, which lie beside it

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from resume_hooks.sessions.child_titles import root_of
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
-from resume_hooks.transcripts import bookkeeping, records
+from resume_hooks.transcripts import bookkeeping, records, script_calls
 from resume_hooks.transcripts.attachments import BULK, QUEUED, hook_texts, kind_of, sent_texts
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, string
@@ -81,10 +81,10 @@ class TextExtractor:
         if kind == records.ASSISTANT:
             # No model said the card of a fresh session of ours, or what the client puts where an answer must be.
             written = string(records.message(record), "model") == records.SYNTHETIC_MODEL
-            own = written and record.get("isApiErrorMessage") is not True
-            texts = None if own else self._assistant(record)
+            told = record.get("isApiErrorMessage") is True or script_calls.is_made_by_script(record)
+            texts = None if written and not told else self._assistant(record)
         elif kind in {records.USER, records.RESULT, records.CALL}:  # the latter two of plain exports
-            texts = self._user(record)
+            texts = None if script_calls.is_copy_of_error(record) else self._user(script_calls.with_result(record))
         elif kind in bookkeeping.TITLES:
             texts = self._title(string(record, bookkeeping.TITLES[kind]))
         else:

@@ -1,15 +1,21 @@
 """Files that the index has not read yet: which of them hold the words of a search, told from their bytes alone.
 
-400 MB take about a second, far less than to index them. Whatever a full index finds in a file is found here, too: in
-capitals, with an ending, in an identifier, with accents or without, escaped as JSON may have it. What is found here may
-be less: a piece of a longer word, or a name of a key.
+400 MB take about two seconds, far less than to index them. A file is worth what its best lines are: many of the words
+in one short record, the rare ones above all; a large file holds most words somewhere.
+
+Whatever a full index finds in a file is found here, too: in capitals, with an ending, in an identifier, with accents or
+without, escaped as JSON may have it. What is found here may be less: a piece of a longer word, or a name of a key.
 """
 
 from __future__ import annotations
 
+import functools
+import heapq
 import math
+import operator
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -45,6 +51,13 @@ _ESCAPES = re.compile(r"\\u([0-9a-f]{4})")
 _IRREGULAR = {"die": "dying", "lie": "lying", "tie": "tying"}  # stems that no inflected form begins with
 
 
+PLAIN = 1024
+"""Bytes of a line up to which its length takes nothing from what it is worth."""
+
+_LENGTH, _OTHERS, _BEST = 0.2, 0.1, 5
+"""What each doubling of the length beyond takes; what the lines behind the best one count, and how many lines do."""
+
+
 Forms = tuple[tuple[str, ...], ...]
 """A term as the index has it: for each token in it the whole, then its parts."""
 
@@ -64,6 +77,13 @@ class UnreadFile(NamedTuple):
     held: frozenset[int] | None
 
 
+class FileWords(NamedTuple):
+    """The numbers of the terms that a file holds; and for those of a line together the shortest lengths, in bytes."""
+
+    held: frozenset[int]
+    lines: Mapping[frozenset[int], Sequence[int]]
+
+
 class RawWords:
     """Finds terms in the bytes of files."""
 
@@ -72,47 +92,106 @@ class RawWords:
         every = {needle for tokens in self._ways for ways in tokens for way in ways for needle in way}
         self._needles = sorted(every, key=len, reverse=True)
 
-    def held(self, path: str, offset: int = 0) -> frozenset[int] | None:
-        """The numbers of the terms that a file holds from an offset on; None where it can't be read."""
-        found = set[bytes]()
+    def found(self, path: str, offset: int = 0) -> FileWords | None:
+        """What a file holds of the terms from an offset on; None where it can't be read."""
+        lengths = defaultdict[int, list[int]](list)
+        apart = 0
         try:
             with open_regular(path, follow=False) as stream:
                 stream.seek(offset)
                 before = b""
-                while len(found) < len(self._needles) and (chunk := stream.read(CHUNK)):
-                    left = [needle for needle in self._needles if needle not in found]
-                    found |= self._in((before + chunk).lower(), left)
-                    before = chunk[-OVERLAP:]
+                while chunk := stream.read(CHUNK):
+                    whole, before = _whole_lines(before + chunk)
+                    apart |= self._look_through(whole.lower(), lengths, apart)
+                apart |= self._look_through(before.lower(), lengths, apart)
         except OSError:
             return None
+        held = functools.reduce(operator.or_, lengths, apart)
+        lines = defaultdict[frozenset[int], list[int]](list)
+        for needles, shortest in lengths.items():
+            if terms := self._terms_of(needles):
+                lines[terms] = heapq.nsmallest(_BEST, [*lines[terms], *shortest])
+        return FileWords(self._terms_of(held), lines)
+
+    def _look_through(self, low: bytes, lengths: dict[int, list[int]], known: int) -> int:
+        """Note the needles of each line in lower-case text, with its length; those that stand in no line as they are.
+
+        Needles are the bits of a number. What is ``known`` to stand somewhere in other letters is not looked for so.
+        """
+        if b"\\u001b" in low:
+            low = _SEQUENCE.sub(b"", low)
+        held, ends = defaultdict[int, int](int), dict[int, int]()
+        every = 0
+        for number, needle in enumerate(self._needles):
+            for start in _lines_with(needle, low, ends):
+                held[start] |= 1 << number
+                every |= 1 << number
+        for start, needles in held.items():
+            lengths[needles].append(ends[start] - start)
+        for needles, found in lengths.items():
+            if len(found) > _BEST:
+                lengths[needles] = heapq.nsmallest(_BEST, found)
+        left = [number for number in range(len(self._needles)) if not (every | known) >> number & 1]
+        others = _in_other_letters(low, [self._needles[number] for number in left]) if left else set()
+        return known | sum(1 << number for number in left if self._needles[number] in others)
+
+    def _terms_of(self, needles: int) -> frozenset[int]:
+        """The numbers of the terms that some needles make up."""
+        have = {needle for number, needle in enumerate(self._needles) if needles >> number & 1}
         return frozenset(
             number
             for number, tokens in enumerate(self._ways)
-            if all(any(found.issuperset(way) for way in ways) for ways in tokens)
+            if all(any(have.issuperset(way) for way in ways) for ways in tokens)
         )
 
-    @staticmethod
-    def _in(low: bytes, needles: Sequence[bytes]) -> set[bytes]:
-        if b"\\u001b" in low:
-            low = _SEQUENCE.sub(b"", low)
-        found = {needle for needle in needles if needle in low}
-        left = [needle for needle in needles if needle not in found]
-        if left:
-            begins = _LIKE_ASCII if all(needle.isascii() for needle in left) else _ANY_LETTER
-            words = b" ".join(_words_with(low, *begins)).decode("utf-8", "replace")
-            text = _ESCAPES.sub(lambda escape: chr(int(escape[1], 16)), words)
-            # An escaped pair is one letter.
-            text = folded(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
-            found.update(needle for needle in left if needle.decode() in text)
-        return found
+
+def _lines_with(needle: bytes, low: bytes, ends: dict[int, int]) -> Iterator[int]:
+    """Where the lines with a needle begin; where each ends is added to ``ends``."""
+    place = low.find(needle)
+    while place >= 0:
+        start = low.rfind(b"\n", 0, place) + 1
+        end = ends.get(start)
+        if end is None:
+            end = low.find(b"\n", place)
+            end = ends[start] = end if end >= 0 else len(low)
+        yield start
+        place = low.find(needle, end)
 
 
-def ranks(held: Mapping[str, frozenset[int]]) -> dict[str, float]:
-    """What files count by the terms that they hold: those that few others hold count most."""
-    numbers = {number for each in held.values() for number in each}
-    having = {number: sum(number in each for each in held.values()) for number in numbers}
-    weights = {number: math.log(1 + len(held) / count) for number, count in having.items()}
-    return {path: sum(map(weights.__getitem__, each)) for path, each in held.items()}
+def _whole_lines(text: bytes) -> tuple[bytes, bytes]:
+    """The whole lines of a text, and what is to be looked through with what follows it."""
+    end = text.rfind(b"\n") + 1
+    if end:
+        return text[:end], text[end:]
+    return text, text[-OVERLAP:]  # a line that is longer than what is read at a time: its pieces count as lines
+
+
+def _in_other_letters(low: bytes, needles: Sequence[bytes]) -> set[bytes]:
+    """The needles that stand in a text in letters beyond ASCII: accented, full width, in capitals, or escaped."""
+    begins = _LIKE_ASCII if all(needle.isascii() for needle in needles) else _ANY_LETTER
+    words = b" ".join(_words_with(low, *begins)).decode("utf-8", "replace")
+    text = _ESCAPES.sub(lambda escape: chr(int(escape[1], 16)), words)
+    # An escaped pair is one letter.
+    text = folded(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+    return {needle for needle in needles if needle.decode() in text}
+
+
+def ranks(files: Mapping[str, FileWords]) -> dict[str, float]:
+    """What files are worth by their best lines; of the words in a line those that few other files hold count most."""
+    having = Counter(number for each in files.values() for number in each.held)
+    weights = {number: math.log(1 + len(files) / count) for number, count in having.items()}
+    return {path: _worth(each, weights) for path, each in files.items()}
+
+
+def _worth(words: FileWords, weights: Mapping[int, float]) -> float:
+    """What a file is worth. A term that stands in no line in plain letters counts as one of the other lines does."""
+    worths = []
+    for terms, lengths in words.lines.items():
+        weight = sum(map(weights.__getitem__, terms))
+        worths += [weight / (1 + _LENGTH * max(0.0, math.log2(max(1, length) / PLAIN))) for length in lengths]
+    best = heapq.nlargest(_BEST, worths)
+    apart = words.held.difference(*words.lines)
+    return sum(best[:1]) + _OTHERS * (sum(best[1:]) + sum(map(weights.__getitem__, apart)))
 
 
 def _ways(forms: Iterable[str]) -> list[tuple[bytes, ...]]:

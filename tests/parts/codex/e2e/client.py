@@ -16,10 +16,12 @@ from tests.e2e.harness.versions import clients_folder
 from tests.needs import need
 from tests.parts.codex.e2e.responses import Item, MockResponses
 
-NEWEST, OLDEST = "0.169.0", "0.104.0"
-VERSIONS = (OLDEST, "0.125.0", "0.144.6", "0.156.1", NEWEST)
+NEWEST, OLDEST = "0.171.0", "0.104.0"
+VERSIONS = (OLDEST, "0.125.0", "0.144.6", "0.156.1", "0.169.0", NEWEST)
 PROVIDER = "mock"
 PROBE = "PROBE: go on"
+COMPACTION = "CONTEXT CHECKPOINT COMPACTION"
+"""In what a client asks first that takes a session for too long."""
 
 _CONFIG = """\
 model = "gpt-5"

@@ -42,6 +42,7 @@ class MockResponses:
         """Nothing is bound before the ``with`` block starts."""
         self.requests: list[dict[str, Any]] = []
         self.script = script
+        self.tokens = 1000  # that each answer says its request had
         self._lock = threading.Lock()
         self._server: LoopbackServer | None = None
 
@@ -63,8 +64,8 @@ class MockResponses:
             self.requests.append(request)
             number = len(self.requests)
         items = (self.script(request) if self.script else None) or [message(f"Mock reply {number}.")]
-        usage = {"input_tokens": 1000, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 20}
-        usage |= {"output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 1020}
+        usage = {"input_tokens": self.tokens, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 20}
+        usage |= {"output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": self.tokens + 20}
         reply: dict[str, Any] = {"id": f"resp_{number}", "status": "completed", "output": [], "usage": usage}
         events: list[dict[str, Any]] = [
             {"type": "response.created", "response": {"id": f"resp_{number}"}},

@@ -21,12 +21,9 @@ from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.sessions.locate import SessionFile, resolve
 from tests.needs import need
-from tests.parts.codex.e2e.client import CodexHome, thread_of
+from tests.parts.codex.e2e.client import COMPACTION, CodexHome, thread_of
 from tests.parts.codex.e2e.responses import Item, item_text, spoken
 from tests.parts.codex.rollouts import codex_rollouts
-
-COMPACTS = "CONTEXT AGAIN COMPACTION"
-"""What a client asks first that takes a session for too long."""
 
 PAGINATED_SINCE = (0, 150)
 
@@ -64,7 +61,7 @@ def sent_or_none(client: CodexHome, thread: str) -> list[Item] | None:
 def is_whole(client: CodexHome, path: Path, sent: list[Item] | None) -> bool:
     """Whether this version reads all of a session, and goes on in it without a compaction."""
     knows = tuple(map(int, client.version.split(".")[:2])) >= PAGINATED_SINCE or read_meta(str(path)).base is None
-    return sent is not None and knows and COMPACTS not in item_text(sent[-1])
+    return sent is not None and knows and COMPACTION not in item_text(sent[-1])
 
 
 def talk(path: Path, sent: list[Item]) -> list[Item]:

@@ -12,22 +12,22 @@ from resume_hooks.maintenance.fsck.repair import repaired
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import resolve
 from tests.parts.codex import rollouts
-from tests.parts.codex.e2e.client import PROVIDER, CodexHome
+from tests.parts.codex.e2e.client import NEWEST, OLDEST, PROVIDER, CodexHome
 from tests.parts.codex.e2e.responses import spoken
 
 TALK = [rollouts.said("user", "find the needle", 1), rollouts.said("assistant", "in the hay", 2)]
 BASE = {"thread_id": rollouts.OTHER, "end_ordinal_exclusive": 4, "end_byte_offset": 900}
 BROKEN: dict[str, tuple[str, list[Any]]] = {
-    "first-line-foreign": ("0.169.0", [{"type": "mine"}, rollouts.meta(model_provider=PROVIDER), *TALK]),
+    "first-line-foreign": (NEWEST, [{"type": "mine"}, rollouts.meta(model_provider=PROVIDER), *TALK]),
     "first-line-short": ("", [rollouts.line("session_meta", {"id": rollouts.THREAD, "cwd": "/"}), *TALK]),
     "base-gone": (
-        "0.169.0",
+        NEWEST,
         rollouts.numbered(
             [rollouts.meta(history_mode="paginated", history_base=BASE, model_provider=PROVIDER), *TALK], 4
         ),
     ),
     "utf8-bad": (
-        "0.104.0",
+        OLDEST,
         [rollouts.meta(model_provider=PROVIDER), b'{"timestamp":"x","type":"event_msg","payload":{"x":"\xff"}}', *TALK],
     ),
 }

@@ -13,8 +13,28 @@ from markdown_it import MarkdownIt
 from resume_hooks.parts.share.export import MARKDOWN
 from resume_hooks.parts.share.export.as_markdown import as_markdown, escape, fence_text, tame
 from resume_hooks.parts.share.export.parts import USER, TextPart
-from tests.builders import SESSION, ConfigHome, assistant, call, custom_title, tool_result, user, write_session
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    assistant,
+    call,
+    custom_title,
+    script,
+    tool_result,
+    user,
+    write_session,
+)
 from tests.parts.share.export.conftest import GITHUB, Exported, talk, write_talk
+
+
+def test_what_a_script_called(tmp_path: Path, exported: Exported) -> None:
+    """Each call with what it gave, which the client notes beside an empty result."""
+    secret = "ghp_" + "a1B2c3D4e5F6" * 3
+    made = [("Bash", {"command": "make test"}, {"stdout": f"5 passed {secret}", "stderr": ""})]
+    rows = [user("go", uuid="r0"), *script(made, uuid="s", parent="r0")]
+    text = exported(Path(write_session(tmp_path, SESSION, rows)), MARKDOWN)
+    assert "```sh\nmake test\n```\n\n```\n5 passed " in text
+    assert secret not in text
 
 
 def test_what_stands_in_it(session: Path, exported: Exported) -> None:

@@ -86,9 +86,7 @@ def test_what_was_said_is_there_once_a_client_has_ended(
                 os.kill(tui.pid, signal.SIGHUP if ending == "hangup" else signal.SIGKILL)
             assert wait_until(lambda tui=tui: not tui.alive())  # type: ignore[misc]
         session = home.sessions()[-1]
-        if ending == "kill":
-            assert not is_whole(root, session), "a turn's end pushes once a minute"
-        else:
+        if ending != "kill":  # after that by the next start; on a slow machine this one's may still push
             assert wait_until(lambda session=session: is_whole(root, session)), ending  # type: ignore[misc]
 
 

@@ -101,6 +101,11 @@ class RolloutEnds(HeadTail):
         return bool(self.meta.spawned_by)
 
     @property
+    def started_by(self) -> str:
+        """That thread's id."""
+        return self.meta.spawned_by
+
+    @property
     def tag(self) -> str:
         """The only mark that Codex gives a thread: that it is archived."""
         return "archived" if is_archived(self.path) else ""
@@ -130,14 +135,15 @@ class RolloutEnds(HeadTail):
     @cached_property
     def first_prompt(self) -> str:
         """The text of the first prompt, no more converted than that; behind long instructions as far as a megabyte."""
-        found = self._prompt_in(self.head)
-        if found or self.small:
-            return found
-        with open_rollout(self.path) as stream:
-            return self._prompt_in(stream.read(WIDE_REACH))
+        found = first_prompt_in(self._records(_lines(self.head, self.path)))
+        return found if found or self.small else first_prompt_in(self.early_records)
 
-    def _prompt_in(self, region: bytes) -> str:
-        return first_prompt_in(self._records(_lines(region, self.path)))
+    @property
+    def early_records(self) -> Iterator[Record]:
+        """Those of the first megabyte."""
+        with open_rollout(self.path) as stream:
+            region = stream.read(WIDE_REACH)
+        return self._records(_lines(region, self.path))
 
     def _last(self, kind: str) -> str:
         return (self._name or string(self._first, TITLE)) if kind == CUSTOM_TITLE else ""

@@ -12,7 +12,7 @@ from functools import cached_property
 import orjson
 
 from resume_hooks import clock
-from resume_hooks.errors import NotATranscript, SessionNotFound
+from resume_hooks.errors import NotATranscript, ResumeHooksError, SessionNotFound
 from resume_hooks.parts.codex.sessions.copies import ThreadCopies
 from resume_hooks.parts.codex.sessions.ends import RolloutEnds
 from resume_hooks.parts.codex.sessions.files import Rollout, Rollouts, folder_of, is_archived
@@ -182,8 +182,12 @@ class Codex:
         return ResumeCommands(f"/resume {session_id}", f"{go}codex resume {session_id}")
 
     def launch(self, session_id: str) -> Launch:
-        """By its id."""
+        """By its id. ResumeHooksError for an archived thread, which Codex would refuse."""
         from resume_hooks.system import programs  # programs are looked for by few
+
+        thread = self.rollouts.threads.get(session_id)
+        if thread and is_archived(thread.path):
+            raise ResumeHooksError(f"{session_id} is archived in Codex", f"Run: codex unarchive {session_id}")
 
         return Launch(NAME, programs.find(NAME, self._where.environ), ("resume", session_id))
 

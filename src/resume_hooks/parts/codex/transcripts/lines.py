@@ -18,6 +18,7 @@ META, ITEM, COMPACTED, CONTEXT, EVENT = "session_meta", "response_item", "compac
 """The kinds of lines that say something; others are for the client alone."""
 
 WORLD = "world_state"  # what the client told of its surroundings, whole or what changed
+SETTINGS = "thread_settings_applied"  # the event of what the thread is set to, by which clients of today go on
 
 DIGEST = "resume-hooks-digest"  # a line of ours, in our form of record but for its envelope
 TITLE, OPENING = "title", "isCompactSummary"  # what our own lines say beside their payload

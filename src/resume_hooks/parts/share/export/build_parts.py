@@ -34,7 +34,7 @@ from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.transcript_files import PREFIX, Subagent, agent_type, subagents_of
 from resume_hooks.system.text import one_line, plain_line
-from resume_hooks.transcripts import records
+from resume_hooks.transcripts import records, script_calls
 from resume_hooks.transcripts.attachments import QUEUED
 from resume_hooks.transcripts.attachments import kind_of as attachment_kind
 from resume_hooks.transcripts.lines import open_transcript
@@ -171,7 +171,7 @@ class _Conversation:
             elif kind in records.MEDIA:
                 yield self._picture(block)
             elif prompt:
-                command = records.text(record).lstrip().startswith("<command-message>")
+                command = records.text(record).lstrip().startswith("<command-")
                 said = records.prompt_text(record) if command else block_text(block)
                 yield self._said(USER, without_reminders(said), record)
             else:
@@ -233,5 +233,5 @@ class _Conversation:
 
     def _read(self, row: Node) -> Record:
         if self._last[0] != row.number:
-            self._last = row.number, read_record(self._stream, row)
+            self._last = row.number, script_calls.with_result(read_record(self._stream, row))
         return self._last[1]

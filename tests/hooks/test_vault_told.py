@@ -1,4 +1,4 @@
-"""Whether copies are kept is asked where it can be; until then nothing is copied, and links hold the sessions."""
+"""That copies will be kept is told first where it can be; meanwhile nothing is copied, and links hold the sessions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import shutil
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -47,38 +46,19 @@ def start(home: ConfigHome) -> int:
     return done.kept
 
 
-def said(home: ConfigHome, word: str = "") -> dict[str, Any]:
-    """What the module is answered."""
-    event = {"args": word, "cwd": CWD, "transcript_path": str(home.project() / "x.jsonl")}
-    return expiring_sessions.vault_answer(event, home.where)
+def said(home: ConfigHome) -> str:
+    """What the module is answered at a start."""
+    event = {"cwd": CWD, "transcript_path": str(home.project() / "x.jsonl")}
+    return expiring_sessions.vault_line(event, home.where)
 
 
-def answered(home: ConfigHome, word: str) -> str:
-    """What is told in the end of an answer that was kept."""
-    (_, keep), _ = said(home, word)["choices"]
-    return str(said(home, keep)["text"])
+def decide(home: ConfigHome, value: str) -> None:
+    """What ``config vault`` does."""
+    stored_settings.store("vault", value, home.where)
 
 
-@pytest.mark.parametrize(("word", "told"), [("vault on", "What Claude Code deletes"), ("vault off", "Nothing")])
-def test_one_key_takes_an_answer_back(asking: ConfigHome, word: str, told: str) -> None:
-    """Nothing was copied before it, nothing let go, and copies wait as if nobody had answered; Esc is that key."""
-    aged(asking, 1, SOON)
-    start(asking)
-    said(asking)
-    question = said(asking, word)
-    assert question["ask"].startswith(f"{told} is archived (vault ")
-    assert archived_ids(asking.where) == []
-    assert "Copies wait for your answer" in said(asking, question["choices"][-1][1])["text"]
-    assert settings.load(asking.where)["vault"].source == "default"
-    assert permission.is_open(asking.where)
-    assert os.path.exists(held_links.folder(asking.where))
-    assert start(asking) == 0
-    stored_settings.store("vault", "7G", asking.where)
-    assert said(asking, "undo vault off")["text"].startswith("What Claude Code deletes is archived (vault 7G)")
-
-
-def test_until_the_answer_nothing_is_copied(asking: ConfigHome) -> None:
-    """A yes copies at once all that goes soon, and the next start what the client took before it."""
+def test_until_a_word_nothing_is_copied(asking: ConfigHome) -> None:
+    """Then a start copies all that goes soon, also what the client took before it."""
     was = dict[str, dict[str, bytes]]()
     gone, soon = (aged(asking, number, SOON) for number in (1, 2))
     for each in (gone, soon):
@@ -92,22 +72,21 @@ def test_until_the_answer_nothing_is_copied(asking: ConfigHome) -> None:
     shutil.rmtree(gone.path.removesuffix(".jsonl"))
     assert start(asking) == 0
     assert archived_ids(asking.where) == []
-    assert answered(asking, "vault on").endswith("archived 1 that go soon")
-    assert archived_ids(asking.where) == [soon.session_id]
+    decide(asking, "on")
     start(asking)
     assert {each.session_id: kept_files(each, asking) for each in all_archived(asking.where)} == was
 
 
-def test_ancestors_wait_for_the_answer(asking: ConfigHome) -> None:
+def test_ancestors_wait_for_a_word(asking: ConfigHome) -> None:
     """What a child was made of is archived after a yes."""
     parent = aged(asking, 1, 1)
-    assert said(asking) == {}
+    assert said(asking) == ""
     assert archive_ancestors(Family(asking.where).lineage(parent.path), asking.where) == []
-    assert "ask" in said(asking)
-    assert said(asking) == {}, "asked once"
+    assert "up to 20 GB, will be kept" in said(asking)
+    assert said(asking) == "", "told once"
     assert (archive_pending(asking.where, never), archived_ids(asking.where)) == (1, [])
     assert not archive_parents(asking.where, 0, never)
-    answered(asking, "vault on")
+    decide(asking, "on")
     assert archive_pending(asking.where, never) == 0
     assert archived_ids(asking.where) == [parent.session_id]
 
@@ -129,7 +108,7 @@ def test_copies_wait_for_five_days(asking: ConfigHome, monkeypatch: pytest.Monke
     assert start(asking) == 0
     later = time.time() + 5 * DAY + 1
     monkeypatch.setattr(time, "time", lambda: later)
-    assert said(asking) == {}
+    assert said(asking) == ""
     assert start(asking) == 1
     assert "vault off" in permission.line(asking.where)
 
@@ -138,32 +117,31 @@ def test_a_no_lets_go(asking: ConfigHome) -> None:
     """Nothing is copied, and no link stays."""
     aged(asking, 1, SOON)
     start(asking)
-    assert answered(asking, "vault off").startswith("Nothing is archived (vault off)")
+    decide(asking, "off")
     assert start(asking) == 0
     assert not os.path.exists(held_links.folder(asking.where))
     assert archived_ids(asking.where) == []
 
 
-@pytest.mark.parametrize("settled", ["told", "chosen", "nobody can ask"])
-def test_it_is_asked_where_that_is_open(asking: ConfigHome, settled: str) -> None:
-    """Not of who was told, or has chosen, or has no client that can ask: their sessions are copied as ever."""
-    assert said(asking) == {}, "nothing has to be copied"
+@pytest.mark.parametrize("settled", ["told", "chosen", "no modules"])
+def test_it_is_told_where_that_is_open(asking: ConfigHome, settled: str) -> None:
+    """Not who was told of copies, or has chosen, or has no client that can tell: their sessions are copied as ever."""
+    assert said(asking) == "", "nothing has to be copied"
     aged(asking, 1, SOON)
-    question = said(asking)
-    assert "up to 20 GB" in question["ask"]
-    assert [word for _, word in question["choices"]] == ["vault on", "vault off", "later"]
+    start(asking)
+    line = said(asking)
+    assert "Copies wait; without a word of yours they are made from " in line
+    assert line.endswith("resume-hooks config vault on; never: resume-hooks config vault off")
+    assert settings.load(asking.where)["vault"].source == "default"
     os.unlink(os.path.join(asking.where.state, permission.ASKED))
     if settled == "told":
-        permission.settle(asking.where)
+        Path(asking.where.state, permission.STAMP).touch()
     elif settled == "chosen":
-        stored_settings.store("vault", "7G", asking.where)
-        assert said(asking, "vault on")["text"].startswith("What Claude Code deletes is archived (vault 7G)"), (
-            "answered in another window"
-        )
+        decide(asking, "7G")
     else:
         os.unlink(os.path.join(asking.where.state, permission.CAN_ASK))
-    assert said(asking) == {}
-    assert start(asking) == (settled != "chosen")
+    assert said(asking) == ""
+    assert start(asking) == 1
 
 
 def test_an_employer_has_decided(asking: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,14 +149,14 @@ def test_an_employer_has_decided(asking: ConfigHome, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(permission, "managed_days", lambda: ("/etc/x.json", 30))
     aged(asking, 1, SOON)
     assert start(asking) == 0
-    assert said(asking) == {}
+    assert said(asking) == ""
     assert not os.path.exists(held_links.folder(asking.where))
 
 
-def test_the_notice_is_not_said_before_the_answer(asking: ConfigHome) -> None:
-    """Neither, which would count as one."""
+def test_the_notice_is_not_said_while_copies_wait(asking: ConfigHome) -> None:
+    """It speaks of copies that were made."""
     assert permission.line(asking.where) == ""
     assert permission.is_open(asking.where)
-    said(asking, "vault on")
+    decide(asking, "on")
     assert settings.load(asking.where)["vault"] == ("20G", "file")
     assert not permission.is_open(asking.where)

@@ -1,0 +1,14 @@
+"""Owns the start, on the engine's Python, of what answers the events that Codex alone sends so."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+HOOKS = os.path.dirname(os.path.abspath(__file__))
+
+if __name__ == "__main__":
+    sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
+    from resume_hooks.parts.codex.events import main
+
+    main(sys.argv[1])

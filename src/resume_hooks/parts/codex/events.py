@@ -1,0 +1,100 @@
+"""Answers events that Codex alone sends so: a compaction that it begins of itself, and the end of a turn.
+
+Invariant: a compaction is stopped only where what runs is surely a trigger. Codex compacts a full session before it
+asks any hook about the prompt, and its event has no prompt. Its screen writes each prompt into ``history.jsonl`` as it
+sends it; ``codex exec`` and other front ends do not, and are not answered.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable
+
+from resume_hooks.errors import ResumeHooksError
+from resume_hooks.hooks import context_notice, reply
+from resume_hooks.hooks.prompt import is_off
+from resume_hooks.hooks.triggers import recognise
+from resume_hooks.parts.codex.sessions.strategy import NAME
+from resume_hooks.parts.codex.transcripts.lines import EVENT, MAX_ORDINAL
+from resume_hooks.parts.codex.transcripts.meta import read_meta
+from resume_hooks.paths import Where
+from resume_hooks.sessions.agents.registry import OTHERS, readable
+from resume_hooks.transcripts.records import Record, mapping, parse, positive, string
+
+TYPED = "history.jsonl"  # in a CODEX_HOME: what was sent, a line each with its session and second
+REACH = 256 * 1024  # bytes at the end of a file that are looked at
+SPAN = 2  # seconds before its turn in which a prompt was sent, and no other
+STOPPED = "resume-hooks answers this without a compaction"
+
+
+def main(asked: str) -> None:
+    """Answer the event on stdin, ``compact`` or ``notice``; nothing where none is due. A failure is silent."""
+    event = reply.read_stdin()
+    if event is None:
+        return
+    answers: dict[str, Callable[[reply.Event], Record]] = {"compact": _compact, "notice": _notice}
+    with contextlib.suppress(OSError, ResumeHooksError):
+        if answer := answers[asked](event):
+            reply.write(json.dumps(answer).encode())
+
+
+def _compact(event: reply.Event) -> Record:
+    return {"continue": False, "stopReason": STOPPED} if runs_trigger(event, Where()) else {}
+
+
+def runs_trigger(event: reply.Event, where: Where) -> bool:
+    """Whether the turn of an event that is about to compact is surely one that we block."""
+    started = _started(event)
+    if not started:
+        return False
+    session_id = reply.field(event, "session_id")
+    home = OTHERS[NAME].home_in(where)
+    typed = [line for line in _last_lines(os.path.join(home, TYPED)) if string(line, "session_id") == session_id]
+    near = [line for line in typed if _second(line, "ts") >= started - SPAN]
+    if len(near) != 1 or near[0] is not typed[-1]:
+        return False
+    trigger = recognise(string(near[0], "text"))
+    return trigger is not None and not is_off(trigger.verb)
+
+
+def _started(event: reply.Event) -> int:
+    """The second in which the turn began; 0 where it is not the user's, holds something, or follows another at once."""
+    lines = _last_lines(reply.field(event, "transcript_path"))
+    last = mapping(lines[-1], "payload") if lines else {}
+    if string(last, "type") != "task_started" or string(last, "turn_id") != reply.field(event, "turn_id"):
+        return 0
+    if string(mapping(last, "turn_attribution"), "turn_trigger") != "user":
+        return 0
+    started = _second(last, "started_at")
+    for line in lines[:-1]:
+        before = mapping(line, "payload")
+        is_turn = string(line, "type") == EVENT and string(before, "type") == "task_started"
+        if is_turn and _second(before, "started_at") >= started - SPAN:
+            return 0
+    return started
+
+
+def _second(record: Record, key: str) -> int:
+    return positive(record.get(key), MAX_ORDINAL)
+
+
+def _last_lines(path: str) -> list[Record]:
+    """The last whole lines of a file, as far as they are objects."""
+    with open(path, "rb") as stream:
+        size = stream.seek(0, os.SEEK_END)
+        stream.seek(max(0, size - REACH))
+        raw = stream.read()
+    whole = raw.split(b"\n") if size <= REACH else raw.split(b"\n")[1:]
+    parsed = map(parse, whole)
+    return [line for line in parsed if line is not None]
+
+
+def _notice(event: reply.Event) -> Record:
+    """The line of a session that fills, once; not where nobody is there to read it."""
+    path = reply.field(event, "transcript_path")
+    if read_meta(path).source == "exec":
+        return {}
+    line = context_notice.notice(reply.field(event, "session_id"), readable(path, Where()).path)
+    return {"systemMessage": line.replace("/resume-hooks:", ">")} if line else {}

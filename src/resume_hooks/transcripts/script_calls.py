@@ -1,0 +1,66 @@
+"""Calls that a script made: in the client's Code Mode the model calls the tool ``REPL``, whose script calls the others.
+
+The client notes each such call in two records, behind the answer to the script: a call that no model said, and a result
+without a text, beside which ``toolUseResult`` holds what the tool gave. Clients up to 2.1.112 kept these alone. What is
+said here makes of them the calls and results that other readers know; the bytes of a transcript stay as they are.
+"""
+
+from __future__ import annotations
+
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.records import Record, mapping, string
+
+_COPIES = "repl-error-"
+"""How the ids begin under which the client repeats the error of a script, for its own screen."""
+
+
+def is_made_by_script(record: Record) -> bool:
+    """Whether a record holds a call that a script made. No model said it, but it did happen."""
+    if records.kind(record) != records.ASSISTANT or is_copy_of_error(record):
+        return False
+    return string(records.message(record), "model") == records.SYNTHETIC_MODEL and bool(records.calls(record))
+
+
+def is_copy_of_error(record: Record) -> bool:
+    """Whether a record only repeats, as a call or its result, the error that a script ended with."""
+    return any(records.call_id(block).startswith(_COPIES) for block in records.blocks(record))
+
+
+def is_unsent(record: Record) -> bool:
+    """Whether the client never sends a message to the API: what a script did is told by the script's own result."""
+    return record.get("isVirtual") is True
+
+
+def with_result(record: Record) -> Record:
+    """The record, the text of a result that has none told by what the client noted beside it."""
+    answers = records.results(record)
+    if len(answers) != 1 or answers[0].get("content") != "":
+        return record
+    told = _text_of(record.get("toolUseResult"))
+    if not told:
+        return record
+    content = [{**block, "content": told} if block is answers[0] else block for block in records.blocks(record)]
+    return records.with_content(record, content)
+
+
+def _text_of(noted: object) -> str:
+    """What a tool gave, in words; ``""`` of a file that was written, which its call tells of."""
+    if isinstance(noted, str):
+        return noted
+    if not isinstance(noted, dict):
+        return _joined(noted)
+    if "structuredPatch" in noted:
+        return ""
+    if "stdout" in noted:
+        return "\n".join(part for key in ("stdout", "stderr") if (part := string(noted, key)))
+    read = string(mapping(noted, "file"), "content")
+    plain = read or string(noted, "content") or string(noted, "result")
+    return plain or _joined(noted.get("content")) or _joined(noted.get("filenames"))
+
+
+def _joined(rows: object) -> str:
+    """The texts in a list: plain ones, or blocks."""
+    texts = rows if isinstance(rows, list) else []
+    return "\n".join(
+        row if isinstance(row, str) else string(row, "text") for row in texts if isinstance(row, (str, dict))
+    )

@@ -1,0 +1,39 @@
+"""A session that is full: what Codex asks its model before a trigger, and what its user is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.plugin import ENGINE
+from tests.parts.codex.e2e.client import COMPACTION, CodexHome
+from tests.parts.codex.e2e.responses import spoken
+from tests.parts.codex.e2e.test_plugin import TRUSTED, plugged
+from tests.parts.codex.e2e.tui import CodexTui
+
+FULL = (246_000, pytest.param(250_000, marks=pytest.mark.wide), pytest.param(258_000, marks=pytest.mark.wide))
+
+
+@pytest.mark.parametrize("tokens", FULL)
+def test_a_trigger_compacts_nothing_and_a_prompt_does(codex: CodexHome, tmp_path: Path, tokens: int) -> None:
+    """Codex compacts before it asks a hook about the prompt; its user is told once that the session is filling up."""
+    client = plugged(codex, tmp_path)
+    client.api.tokens = tokens
+    with CodexTui(client) as tui:
+        tui.run(TRUSTED, extra_env=ENGINE)
+        tui.enter("find the needle")
+        tui.wait_for("Mock reply 1")
+        tui.wait_for(r"resume-hooks: \d+ % of the context is used; [\w ]+ fits best: >handoff", 20)
+        tui.wait_idle(3)
+        before = len(client.api.requests)  # the answer, and what the screen asks to name the session
+        tui.enter(">session")
+        tui.wait_for("resume-hooks · session id")
+        tui.wait_idle(3)
+        assert len(client.api.requests) == before
+
+        client.api.tokens = 1000
+        tui.enter("go on")
+        tui.wait_for(rf"Mock reply {before + 2}")
+    after = [COMPACTION in spoken(sent) for sent in client.api.inputs[before:]]
+    assert after == [True, False]

@@ -1,0 +1,32 @@
+"""What a thread was set to beside its words: a child's requests ask for the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from resume_hooks.derive import agents
+from resume_hooks.derive.child.write import write
+from resume_hooks.paths import Where
+from resume_hooks.sessions.locate import resolve
+from tests.parts.codex.e2e.client import CodexHome, thread_of
+
+
+def test_a_fork_asks_for_the_thoughts_that_its_parent_asks_for(
+    every_codex: CodexHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Codex keeps what a thread was set to in an event, and goes on by that."""
+    client = every_codex
+    for key, folder in (("HOME", client.root), ("CODEX_HOME", client.codex), ("CLAUDE_CONFIG_DIR", client.root / "c")):
+        monkeypatch.setenv(key, str(folder))
+    options = ("-c", "model_supports_reasoning_summaries=true", "-c", 'model_reasoning_summary="detailed"')
+    done = client.run("exec", "--skip-git-repo-check", *options, "find the needle")
+    assert done.returncode == 0, done.stderr
+    parent = thread_of(client.rollouts()[-1])
+    fork = write(agents.fork(resolve(parent, "/", Where(), foreign=True), Where()), Where()).session_id
+
+    def reasoning(thread: str) -> object:
+        before = len(client.api.requests)
+        client.resume(thread)
+        return client.api.requests[before].get("reasoning")
+
+    assert reasoning(fork) == reasoning(parent)

@@ -1,0 +1,56 @@
+"""When a compaction that Codex begins of itself is surely that of a trigger."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.parts.codex.events import runs_trigger
+from resume_hooks.paths import Where
+from tests.parts.codex import rollouts
+from tests.parts.codex.rollouts import OTHER, THREAD, Line
+
+TURN = "01a00000-0000-7000-8000-0000000000aa"
+AT = 1_795_917_887
+
+
+def began(turn: str = TURN, at: int = AT, by: str = "user") -> Line:
+    """The line of a turn that begins."""
+    return rollouts.event("task_started", turn_id=turn, started_at=at, turn_attribution={"turn_trigger": by})
+
+
+def sent(text: str, at: int = AT, thread: str = THREAD) -> dict[str, Any]:
+    """What the screen keeps of a prompt."""
+    return {"session_id": thread, "ts": at, "text": text}
+
+
+BEFORE = [rollouts.meta(), began("t0", AT - 60), rollouts.said("user", "x"), rollouts.counted(250_000)]
+WORK = rollouts.said("user", "go on")
+
+CASES = {
+    "a trigger": ([began()], [sent("x", AT - 60), sent(">handoff write the test")], True),
+    "sent in another session meanwhile": ([began()], [sent(">session"), sent("y", AT, OTHER)], True),
+    "a prompt": ([began()], [sent(">session", AT - 60), sent("go on")], False),
+    "a quotation": ([began()], [sent(">resume the work")], False),
+    "a trigger that was sent earlier": ([began()], [sent(">session", AT - 9)], False),
+    "a prompt and a trigger at once": ([began()], [sent("go on", AT - 1), sent(">session")], False),
+    "nothing is kept": ([began()], [], False),
+    "in the middle of a turn": ([began(), WORK], [sent(">session")], False),
+    "a turn that nobody asked for": ([began(by="goal")], [sent(">session")], False),
+    "a turn right after the trigger's": ([began("t1"), began()], [sent(">session")], False),
+    "another turn": ([began("t1")], [sent(">session")], False),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_compaction_is_stopped_for_a_trigger_alone(case: str, tmp_path: Path) -> None:
+    """Whatever else may run goes its way."""
+    lines, typed, stopped = CASES[case]
+    home = tmp_path / ".codex"
+    rollout = rollouts.write(home, [*BEFORE, *lines])
+    (home / "history.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in typed))
+    event = {"session_id": THREAD, "turn_id": TURN, "transcript_path": str(rollout), "trigger": "auto"}
+    assert runs_trigger(event, Where({"HOME": str(tmp_path)})) is stopped

@@ -1,0 +1,36 @@
+"""What a project is called for everybody: its remote, without anything that lets somebody in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.parts.team.joined import project_of
+
+
+@pytest.mark.parametrize(
+    ("remote", "name"),
+    [
+        ("https://h.example.com/acme/app.git?private_token=glpat-Zz3dE7gH1jK9mN2pQ4rS", "h.example.com/acme/app"),
+        ("https://h.example.com/acme/app#access_token=abc", "h.example.com/acme/app"),
+        ("https://h.example.com/acme/app;token=abc", "h.example.com/acme/app"),
+        ("https://u:p/w@h.example.com/acme/app.git", "h.example.com/acme/app"),
+        ("https://u:p@h.example.com:8443/acme/app.git", "h.example.com/acme/app"),
+        ("user:p@ss:word@h.example.com:acme/app.git", "h.example.com/acme/app"),
+        ("git@h.example.com:acme/app.git", "h.example.com/acme/app"),
+        ("ssh://git@h.example.com:22/acme/app.git", "h.example.com/acme/app"),
+        ("https://h.example.com/@me/app", "h.example.com/@me/app"),
+        ("https://h.example.com/acme/glpat-Zz3dE7gH1jK9mN2pQ4rS/app", "h.example.com/acme/…/app"),
+    ],
+)
+def test_a_remote_without_what_lets_in(tmp_path: Path, remote: str, name: str) -> None:
+    """User, password, and what follows the path; a token within it is redacted."""
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "config").write_text(f'[remote "origin"]\n\turl = "{remote}"\n')
+    (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    before, _, after = name.partition("…")
+    told = project_of(str(tmp_path))
+    assert told.startswith(before)
+    assert told.endswith(after)
+    assert "glpat" not in told

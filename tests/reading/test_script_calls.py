@@ -1,0 +1,121 @@
+"""What a script of the tool REPL called is read as the calls that they are: outline, digest, latest calls, passages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.reading.digest.calls import latest_calls
+from resume_hooks.reading.outline import outline
+from resume_hooks.reading.render import rendering_of
+from resume_hooks.sessions.locate import session_file
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.script_calls import with_result
+from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.trimmable_pieces import INPUT, RESULT, Pieces
+from tests.builders import CWD, ConfigHome, Record, assistant, call, result, script, user, write_session
+from tests.reading.digest.talk import Talk, lines, notes, texts
+
+NOTES = f"{CWD}/notes.txt"
+MADE = [
+    ("Read", {"file_path": NOTES}, {"type": "text", "file": {"filePath": NOTES, "content": "beta two"}}),
+    ("Bash", {"command": "make test"}, {"stdout": "5 passed", "stderr": "", "interrupted": False}),
+    ("Bash", {"command": "make lint"}, ValueError("Exit code 2\nerror: unused import")),
+    (
+        "Edit",
+        {"file_path": NOTES, "old_string": "beta two", "new_string": "beta three"},
+        {"filePath": NOTES, "oldString": "beta two", "newString": "beta three", "structuredPatch": []},
+    ),
+]
+
+
+def talk_of(rows: list[Record]) -> Talk:
+    """A prompt, then these records."""
+    talk = Talk().prompt("go")
+    for row in rows:
+        talk.add(row)
+    return talk
+
+
+def scripted(*more: Record) -> Talk:
+    """A script that reads, runs two commands of which one fails, and edits."""
+    return talk_of([*script(MADE, uuid="s", parent="r0"), *more])
+
+
+def kept_alone() -> Talk:
+    """The same as a client up to 2.1.112 kept it: without the script, as any other messages."""
+    rows = script(MADE, uuid="s", parent="r0")[2:]
+    return talk_of([{key: value for key, value in row.items() if key != "isVirtual"} for row in rows])
+
+
+@pytest.mark.parametrize("talk", [scripted(), kept_alone()])
+def test_a_digest_tells_what_a_script_did(config_home: ConfigHome, talk: Talk) -> None:
+    """Files that it changed, commands that worked and failed; each with its own record."""
+    digest = talk.digest(config_home)
+    first = talk.at - 2 * len(MADE)
+    assert lines(digest, "changed") == {"notes.txt": first + 6}
+    assert notes(digest, "commands") == {"make test": ""}
+    assert lines(digest, "commands") == {"make test": first + 2}
+    assert texts(digest, "errors") == ["`make lint` exit 2: error: unused import"]
+
+
+def test_the_latest_calls_show_what_each_gave(config_home: ConfigHome) -> None:
+    """The script itself, too, by what it was for."""
+    talk = scripted()
+    found = latest_calls(session_file(str(talk.write(config_home))), talk.digest(config_home), 9_000)
+    assert [each.text for each in found] == [
+        "REPL: Run a script\ngot:\ndone",
+        "Bash: make test\ngot:\n5 passed",
+        "Bash: make lint\ngot:\nExit code 2\nerror: unused import",
+        f"Edit: {NOTES}\nwrote:\nbeta three",
+    ]
+
+
+def test_an_outline_counts_what_a_script_did(config_home: ConfigHome) -> None:
+    """As tools, files and failures of the turn; an error that the client repeats for its screen counts once."""
+    used = assistant([call("repl-error-1", "REPL")], uuid="e", parent="s-end", model="<synthetic>", isVirtual=True)
+    told = user([result("repl-error-1", "boom", is_error=True)], uuid="e-out", parent="e", isVirtual=True)
+    (turn,) = outline(session_file(str(scripted(used, told).write(config_home)))).turns
+    assert turn.tools == {"REPL": 1, "Read": 1, "Bash": 2, "Edit": 1}
+    assert (turn.edited, turn.files, turn.failed) == ((NOTES,), (NOTES,), 1)
+
+
+def test_nothing_is_trimmed_that_is_never_sent(tmp_path: Path) -> None:
+    """The script's own result may go; what it called costs no token."""
+    long = "word " * 500
+    made = [("Write", {"file_path": NOTES, "content": long}, {"type": "create", "structuredPatch": []})]
+    rows = script(made, uuid="s", parent="r0", output=long)
+    pieces = Pieces()
+    path = write_session(tmp_path, "1" * 8, [user("go", uuid="r0"), *rows])
+    nodes = scan(path, observers=[pieces]).nodes
+    assert [(piece.kind, piece.number) for piece in pieces.found if piece.kind in {INPUT, RESULT}] == [(RESULT, 2)]
+    assert [node.characters for node in nodes[3:5]] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("gave", "shown"),
+    [
+        ({"stdout": "a", "stderr": "b"}, "a\nb"),
+        ({"stdout": "", "stderr": ""}, ""),
+        ({"type": "text", "file": {"content": "beta"}}, "beta"),
+        ({"filenames": ["a.py", "b.py"], "numFiles": 2}, "a.py\nb.py"),
+        ({"content": [{"type": "text", "text": "report"}]}, "report"),
+        ([{"type": "text", "text": "of a server"}], "of a server"),
+        ("plain", "plain"),
+        ({"type": "create", "content": "long", "structuredPatch": []}, ""),
+        (None, ""),
+        ({"file": 3, "content": {"x": 1}, "filenames": [None, 2]}, ""),
+    ],
+)
+def test_what_a_tool_gave(gave: object, shown: str) -> None:
+    """In words, where the result itself has none."""
+    record = user([result("c", "")], uuid="u", toolUseResult=gave)
+    assert records.result_text(records.results(with_result(record))[0]) == shown
+    assert rendering_of(record, {}).text == shown
+
+
+def test_a_text_of_a_results_own_stays() -> None:
+    """What the model was given is what is told."""
+    record = user([result("c", "given")], uuid="u", toolUseResult={"stdout": "noted", "stderr": ""})
+    assert with_result(record) is record
