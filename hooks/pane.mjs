@@ -1,21 +1,48 @@
 // Owns the pane of /search and /sessions: it draws what the engine lists of what is typed, and has it act on a key.
+//
+// The client's ring never leaves the field, so that every letter is one of the search. Up and Down, which would move it
+// to a stop beside the field, move the mark in its place: among the sessions, or among the ways of the one that is open.
 
-import { ask, open } from './asking.mjs'
+import { ask, open, quietly } from './asking.mjs'
 
 const PAUSE = 60 // milliseconds without a key after which is looked: each look is a process
+const TRIES = 20, TICK = 100 // how often, and in which milliseconds, is looked for what was typed before the pane had the keys
+const LONGEST = 200 // characters of that; what is longer, or has lines, is a draft that the client put back
 let opened = 0 // how often it was: under the same id the client draws what stood there, and what is typed goes there
-const DENY = { deny: 'kept' } // the ring stays where it is
-const NAMES = 'names', WORDS = 'words', UP = 'up', LIST = 'list', DOWN = 'down' // the first step of a list; what the ring may be on, or be about to go to
-let pane // what was typed there, what the engine said of it, the session that is marked, and where the client's ring is
+const NAMES = 'names', WORDS = 'words', UP = 'up', DOWN = 'down' // the first step of a list; the field, and the stops beside it
+let pane // what was typed there, what the engine said of it, the session that is marked, and the ways once it is open
 
 export async function show($, told) {
-  pane = { ...told, id: `sessions-${++opened}`, at: '', rows: [], edges: [], preview: [], most: 1, top: 0, turn: 0, owed: 0, ring: WORDS }
+  pane = { ...told, id: `sessions-${++opened}`, at: '', rows: [], edges: [], preview: [], most: 1, top: 0, turn: 0, owed: 0 }
+  await raise($)
+  $.clock.after(0, () => quietly($, () => gather($)))
+}
+
+async function raise($) {
   const { id, tall, wide } = pane
   await $.ui.open({ id, rows: tall, columns: wide, focus: true, closeOnEscape: true })
 }
 
+async function gather($) { // the client gives a pane no keys while something stands in the box
+  const mine = pane
+  for (let tries = 0; tries < TRIES && mine === pane && !mine.isFocused; tries++) {
+    const { text } = await $.prompt.read()
+    if (text.length > LONGEST || text.includes('\n')) return
+    if (text) {
+      await $.prompt.fill({ text: '' })
+      type($, mine.words + text)
+      await raise($)
+    }
+    await $.clock.sleep(TICK)
+  }
+}
+
 function look($, step, at) {
   pane.listed = looking($, step, at)
+}
+
+function asked({ words, columns, lines, rows }, at) { // what each question names, with the place of the words that were found
+  return { command: 'pane', args: words, columns, lines, at, ...rows.find(([id]) => id === at)?.[3] }
 }
 
 async function looking($, step, at) { // until all is told, or something else is asked for
@@ -23,10 +50,9 @@ async function looking($, step, at) { // until all is told, or something else is
   mine.next = step
   await $.clock.sleep(PAUSE)
   while (mine.next && turn === mine.turn) {
-    const { words, everywhere, columns, lines, next } = mine
     let reply
     try {
-      reply = await ask($, { command: 'pane', args: words, everywhere, columns, lines, step: next, at: at ?? mine.at })
+      reply = await ask($, { ...asked(mine, at ?? mine.at), step: mine.next })
     } catch (error) { reply = { head: error.message, next: '' } }
     if (turn !== mine.turn) return
     at = undefined
@@ -37,28 +63,36 @@ async function looking($, step, at) { // until all is told, or something else is
 }
 
 function type($, words) {
-  Object.assign(pane, { words, owed: 0, armed: undefined, said: undefined })
+  Object.assign(pane, { words, owed: 0, ways: undefined, said: undefined })
   look($, NAMES, '')
 }
 
-async function act($, key, again) {
-  if (key === '--all') {
-    Object.assign(pane, { everywhere: !pane.everywhere, head: pane.busy })
-    return type($, pane.words)
-  }
-  if (again && pane.armed !== pane.at + key) { // what makes a session is told before it is done
-    Object.assign(pane, { armed: pane.at + key, said: again })
-    return $.ui.invalidate('ui.render')
-  }
+async function enter($) {
+  const mine = pane
   await $.clock.sleep(PAUSE) // a press can overtake the keys that were before it
-  Object.assign(pane, { armed: undefined, said: pane.busy })
+  const waits = mine.next === NAMES || mine.owed || !mine.at // else the session is meant that is marked by now
+  for (let listed; waits && listed !== mine.listed;) await (listed = mine.listed)
+  const key = mine.ways?.[mine.way][0]
+  if (key === 'list') mine.ways = mine.said = undefined
+  else if (!mine.ways) await read($, 0)
+  else if (key === 'on') await read($, mine.page + 1)
+  else if (key === 'back') await read($, mine.page - 1)
+  else return act($, key)
   $.ui.invalidate('ui.render')
-  const waits = pane.next === NAMES || pane.owed || !pane.at // else the session is meant that is marked by now
-  for (let listed; waits && listed !== pane.listed;) await (listed = pane.listed)
-  let reply
-  try { reply = await ask($, { command: 'pane', key, at: pane.at }) } catch (error) { reply = { head: error.message } }
-  if (reply.head) {
-    pane.said = reply.head // until the next key
+}
+
+async function read($, page) { // opens the session that is marked, at the hit, or another page of it
+  const { turn } = pane
+  const reply = await answered($, { step: 'page', page })
+  if (turn === pane.turn || pane.ways) Object.assign(pane, reply)
+}
+
+async function act($, key) {
+  Object.assign(pane, { said: pane.busy })
+  $.ui.invalidate('ui.render')
+  const reply = await answered($, { key })
+  if (reply.said) {
+    pane.said = reply.said // until the next key
     return $.ui.invalidate('ui.render')
   }
   await $.ui.close({ id: pane.id })
@@ -66,36 +100,28 @@ async function act($, key, again) {
   else $.ui.log(reply.text)
 }
 
+async function answered($, what) {
+  let reply
+  try { reply = await ask($, { ...asked(pane, pane.at), ...what }) } catch (error) { reply = { head: error.message } }
+  return reply.head ? { said: reply.head } : { ...reply, said: undefined }
+}
+
 function shift($, steps) { // moves the mark; steps beyond the rows that are known wait for more of them
+  pane.said = undefined
+  $.ui.invalidate('ui.render')
+  if (pane.ways) return pane.way = Math.max(0, Math.min(pane.ways.length - 1, pane.way + steps))
   const from = pane.rows.findIndex(([id]) => id === pane.at)
   const to = Math.max(0, Math.min(pane.rows.length - 1, from + steps))
   pane.at = pane.rows[to]?.[0] ?? ''
   const edge = pane.edges.includes(pane.at)
   pane.owed = edge ? from + steps - to : 0
   look($, edge ? pane.again : pane.next || 'preview')
-  $.ui.invalidate('ui.render')
 }
 
-// The client's ring stays on the marked row, between two stops that it never gets to: so each key is one step, however fast
-// they come, and none leads out of the list.
 export async function move($, e, next) {
-  if (e.requestId !== pane?.id) return next(e)
-  const to = e.element
-  pane.armed = pane.said = undefined
-  $.ui.invalidate('ui.render')
-  const isFirst = pane.at === pane.rows[0]?.[0] && !pane.edges.includes(pane.at)
-  if (to === WORDS || e.origin.kind === 'plugin' || (pane.ring === LIST && to === UP && isFirst)) return land($, e, next, WORDS)
-  if (pane.ring === WORDS && !pane.entering) return to && pane.at && !pane.keys.some(key => key[1] === to) ? land($, e, next, LIST) : DENY
-  if (to === UP || to === DOWN || pane.entering) shift($, to === UP && !pane.entering ? -1 : 1)
-  return DENY
-}
-
-async function land($, e, next, element) {
-  pane.entering = element === LIST
-  const moved = await next({ ...e, element })
-  Object.assign(pane, { entering: false }, moved.deny ? {} : { ring: element })
-  $.ui.invalidate('ui.render')
-  return moved
+  if (e.requestId !== pane?.id || ![UP, DOWN].includes(e.element)) return next(e)
+  shift($, e.element === UP ? -1 : 1)
+  return { deny: 'kept' }
 }
 
 function shown() { // the rows that are drawn: as many as there is room for, the marked one among them
@@ -109,22 +135,25 @@ export function drawPane($, e, next) {
   if (e.requestId !== pane?.id) return next(e)
   const { Box, Text, Input, Button } = $.ui.resolve(e)
   const columns = e.props.bodyColumns, lines = e.props.scroll.bodyRows
+  pane.isFocused = e.props.isFocused
   if (pane.columns !== columns || pane.lines !== lines) {
     Object.assign(pane, { columns, lines })
     $.clock.after(0, () => type($, pane.words))
   }
-  const { words, placeholder, submitLabel } = pane
-  const aside = line => h(Text, { dimColor: true, wrap: 'truncate-end' }, line)
-  const press = (key, again) => () => act($, key, again)
-  const stop = (key, text) => h(Button, { key, plain: true, onPress: press('open') }, text)
-  const keys = pane.ring === WORDS || !e.props.isFocused ? [] : pane.keys // in the field they are letters
+  const { words, placeholder, ways, said, rows } = pane
+  const way = ways?.[pane.way]
+  const told = said ?? (pane.isFocused ? way?.[2] ?? pane.head : pane.away)
+  const bare = said || !(ways || rows.length) // then there is room for all of it
+  const aside = (line, wrap = 'truncate-end') => h(Text, { dimColor: true, wrap }, line)
+  const stop = (key, by) => h(Button, { key, plain: true, onPress: () => shift($, by) }, '\u00a0')
+  const field = h(Input, {
+    key: WORDS, value: words, placeholder, submitLabel: way?.[1] ?? pane.submitLabel, autoFocus: true, onInput: text => type($, text), onSubmit: () => enter($),
+  })
+  const list = () => [...shown().flatMap(([id, plain, marked]) => (id === pane.at ? marked : plain).map((line, below) =>
+    h(Text, { wrap: 'truncate-end', dimColor: below > 0 && id !== pane.at, bold: id === pane.at }, line))), ...pane.preview.map(line => aside(line))]
+  const page = () => [...pane.lines_read.map(line => h(Text, { wrap: 'truncate-end' }, line)),
+    h(Box, { columnGap: 2 }, ...ways.map(each => h(Text, { inverse: each === way }, each[1])))]
   return h(Box, { flexDirection: 'column' },
-    h(Input, { key: WORDS, value: words, placeholder, submitLabel, autoFocus: true, onInput: text => type($, text), onSubmit: press('open') }),
-    aside(pane.said ?? pane.head),
-    ...shown().map(([id, line, marked]) => id !== pane.at ? h(Text, { wrap: 'truncate-end' }, line) :
-      h(Box, {}, stop(UP, marked[0]), stop(LIST, marked.slice(1, -1)), stop(DOWN, marked.at(-1)))),
-    ...pane.preview.map(aside),
-    h(Box, { columnGap: 2, flexWrap: 'wrap' },
-      ...keys.map(([hotkey, key, label, again]) => h(Button, { key, hotkey, plain: true, dimColor: true, onPress: press(key, again) }, label)),
-      aside(!e.props.isFocused ? pane.away : keys.length ? pane.help : pane.start)))
+    h(Box, {}, stop(UP, -1), field, stop(DOWN, 1), aside(bare ? '' : told)),
+    ...bare ? [aside(told, 'wrap')] : ways ? page() : list())
 }

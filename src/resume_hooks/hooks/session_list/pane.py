@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import prompt, reply
 from resume_hooks.hooks.request import EVERYWHERE, current_folder, searched, time_limit
-from resume_hooks.hooks.session_list.rows import cut, listed, told
+from resume_hooks.hooks.session_list.rows import cut, introduced, listed, quoted
 from resume_hooks.hooks.session_list.state import PATIENCE, Choices, Said, found, said_of
 from resume_hooks.hooks.triggers import of_command
 from resume_hooks.paths import Where, find_session
@@ -28,27 +28,33 @@ from resume_hooks.system.text import plain
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import was_compacted
 
-NAMES, SAID, PREVIEW = "names", "said", "preview"  # what is asked for, in this order
+if TYPE_CHECKING:
+    from resume_hooks.hooks.session_list.hit_text import Page
+
+NAMES, SAID, PREVIEW, PAGE = "names", "said", "preview", "page"  # what is asked for; the first three in this order
 
 LISTING = 1.0
 """Seconds of processor time after which no more sessions are listed; the newest are by then, on a busy machine too."""
 
-ABOVE = 2  # lines beside list, preview and keys: the words, what is listed
-GAP = 2  # columns between two keys
-LEAST = 8  # lines that list and preview need to stand both
-TALL, WIDE = 20, 90  # lines and columns that the pane asks for; the client gives what there is
+FIELD = 1  # the line of the words, and of what is listed
+ROWS = 12  # lines of a list before there is a preview below it
+LEAST = 4  # lines of a preview, and of a page that names its session
+TALL, WIDE = 40, 90  # lines and columns that the pane asks for; the client gives what there is
 
-FORK, UNDO = "fork", "undo"
-KEYS = (
-    ("h", "handoff", "hand off", "h again: opens a fresh session that knows this one"),
-    ("f", FORK, "fork", "f again: opens a copy; this session stays as it is"),
-    ("u", UNDO, "undo compaction", "u again: opens a copy from before the compaction"),
-    ("a", EVERYWHERE, "all projects", ""),
+FORK, UNDO, LIST = "fork", "undo", "list"
+OPEN, ON, BACK = "open", "on", "back"
+WAYS = (
+    (ON, "read on", "what comes behind these lines"),
+    (BACK, "read back", "what stands before these lines"),
+    (OPEN, "resume", "goes on in this session"),
+    ("handoff", "hand off", "opens a fresh session that knows this one"),
+    (FORK, "fork", "opens a copy; this session stays as it is"),
+    (UNDO, "undo compaction", "opens a copy from before the compaction"),
+    (LIST, "list", "back to the list"),
 )
-"""What a letter does in the list: the letter, the word that the module sends for it, and what stands beside it.
+"""What there is to do with the session whose page is open: the word that the module sends, its name, what it does.
 
-What makes a session says so first, and is done when the letter is pressed again. A letter that is no key would go to
-the prompt, and the keys with it, so each is one throughout.
+None has a letter: every letter goes to the search.
 """
 
 AHEAD = 100
@@ -56,16 +62,17 @@ AHEAD = 100
 
 LOOKING = " by name · looking for what was said …"
 BUSY = "one moment, looking …"
-OPEN = "open"
-HELP = "Enter opens · Esc closes"
-START = "Down: list · Esc closes"
-AWAY = "The prompt has the keys · Ctrl+X Tab, then Down: back"
-PLACEHOLDER = "words of a title, or of what was said"
-ENTER = "open it"
+HELP = "Esc closes"
+AWAY = "The prompt has the keys · Ctrl+X Tab: back"
+PLACEHOLDER = f"words, or {EVERYWHERE} for every project"
+ENTER = "look into it"
 
 
 class PaneEvent(NamedTuple):
-    """What the module says of the pane: ``at`` is the session that is marked, ``""`` before there is one."""
+    """What the module says of the pane: ``at`` is the session that is marked, ``""`` before there is one.
+
+    ``reference`` is its record that was found, ``found`` what it says from the words on, ``page`` how many pages on.
+    """
 
     words: str
     everywhere: bool
@@ -73,23 +80,23 @@ class PaneEvent(NamedTuple):
     columns: int
     lines: int
     step: str
+    reference: str
+    found: str
+    page: int
 
 
 def opened(text: str) -> dict[str, Any]:
     """The pane that a command opens, ``text`` being what followed it; what it lists is asked for once it has a size.
 
-    UsageError for an option that there is not.
+    UsageError for an option that there is not. A space stands behind the words: what is typed next is another one.
     """
     everywhere, words = searched(text)
+    parts = [EVERYWHERE] if everywhere else []
     return {
-        "everywhere": everywhere,
-        "words": words.strip(),
-        "keys": KEYS,
+        "words": "".join(f"{part} " for part in [*parts, *words.split()]),
         "head": BUSY,
         "away": AWAY,
-        "help": HELP,
         "busy": BUSY,
-        "start": START,
         "placeholder": PLACEHOLDER,
         "submitLabel": ENTER,
         "tall": TALL,
@@ -101,22 +108,24 @@ def looked(event: dict[str, Any], path: str | None, where: Where) -> dict[str, A
     """What the pane is to show next. Raises ResumeHooksError."""
     asked = _asked(event)
     if asked.step == PREVIEW:
-        path = find_session(asked.at, where)
-        compacted = path is not None and was_compacted(path)
-        keys = [key for key in KEYS if compacted or key[1] != UNDO]
-        return {"preview": _preview(asked, where), "keys": keys, "next": ""}
+        return {"preview": _preview(asked, where), "next": ""}
+    if asked.step == PAGE:
+        return _page(asked, event, where)
     folder = home_folder(HeadTail(path), where) if path else current_folder()
     with time_limit(typed("resume")):
         return _listed(asked, folder, where)
 
 
 def _asked(event: dict[str, Any]) -> PaneEvent:
-    def number(name: str) -> int:
+    def number(name: str, least: int = 0) -> int:
         value = event.get(name)
-        return min(value, 500) if isinstance(value, int) and value is not True else 0
+        return max(least, min(value, 500)) if isinstance(value, int) and value is not True else 0
 
-    words, at, step = (reply.field(event, name) for name in ("args", "at", "step"))
-    return PaneEvent(words, event.get("everywhere") is True, at, number("columns"), number("lines"), step)
+    typed_words = reply.field(event, "args").split()
+    words = " ".join(word for word in typed_words if word != EVERYWHERE)
+    at, step, reference, found = (reply.field(event, name) for name in ("at", "step", "reference", "found"))
+    columns, lines, page = number("columns"), number("lines"), number("page", -500)
+    return PaneEvent(words, EVERYWHERE in typed_words, at, columns, lines, step, reference, found, page)
 
 
 def _listed(asked: PaneEvent, folder: str, where: Where) -> dict[str, Any]:
@@ -140,14 +149,14 @@ def _listed(asked: PaneEvent, folder: str, where: Where) -> dict[str, Any]:
     shown = fitting[top:end]
     edges = [*([shown[0]] if top else []), *([shown[-1]] if fitting[end:] else [])]
     return {
-        "head": cut(head, asked.columns),
-        "rows": [[row.session_id, *_lines(row, choices.said_in(row), asked.columns, now)] for row in shown],
-        "most": most,
-        **({} if chosen and chosen.session_id == asked.at else {"preview": [], "keys": KEYS}),
+        "head": head,
+        "rows": [_row_of(asked, choices, row, now) for row in shown],
+        "most": max(1, most // _lines_of_row(asked)),
+        **({} if chosen and chosen.session_id == asked.at else {"preview": []}),
         "at": chosen.session_id if chosen else "",
         "edges": [row.session_id for row in edges],
-        "again": SAID if asked.words.strip() else NAMES,
-        "next": SAID if asked.step == NAMES and asked.words.strip() else PREVIEW,
+        "again": SAID if asked.words else NAMES,
+        "next": SAID if asked.step == NAMES and asked.words else PREVIEW,
     }
 
 
@@ -155,36 +164,38 @@ def _head(asked: PaneEvent, choices: Choices, late: str, *, whole: bool) -> str:
     """What is listed and how much of it; or that nothing was found, and what was not looked at."""
     shown, count = len(choices.fitting), f"{choices.count:,}{'' if whole else '+'}"
     what = "every project" if asked.everywhere else "this project"
-    if not asked.words.strip():
-        return f"Sessions of {what}, newest first · {count}"
+    if not asked.words:
+        return f"{count} of {what}, newest first · {HELP}"
     if asked.step == NAMES:
         late = LOOKING
     elif not shown:
         unseen = "" if whole else " · the older sessions were not looked at"
         return f"Nothing found{unseen}{late} · {what}, {count} sessions"
-    return f"Sessions of {what} · {shown:,} of {count}{late}"
+    return f"{shown:,} of {count}, {what}{late} · {HELP}"
 
 
 def _room(asked: PaneEvent) -> tuple[int, int]:
-    """The lines of the list, and those of the preview, which a small pane does without."""
-    both = max(1, asked.lines - ABOVE - _lines_of_keys(asked.columns))
-    return (both, 0) if both < LEAST else (-(-both // 2), both // 2)
+    """The lines of the list, and those of the preview, which a small pane does without: there a page shows more."""
+    both = max(1, asked.lines - FIELD)
+    return (both, 0) if both < ROWS + LEAST else (max(ROWS, both // 2), both - max(ROWS, both // 2))
 
 
-def _lines_of_keys(columns: int) -> int:
-    """The lines that all keys take with what stands behind them; the client breaks between them."""
-    count, used = 1, -GAP
-    for words in (*(f"{key}: {label}" for key, _, label, _ in KEYS), HELP):
-        used += GAP + len(words)
-        if used > columns > 0:
-            count, used = count + 1, len(words)
-    return count
+def _lines_of_row(asked: PaneEvent) -> int:
+    return 2 if asked.words else 1
 
 
-def _lines(row: ListedSession, said: Said | None, columns: int, now: float) -> list[str]:
+def _row_of(asked: PaneEvent, choices: Choices, row: ListedSession, now: float) -> list[Any]:
+    """A row for the module: the session, its lines, those while it is marked, and where in it the words are."""
+    said, columns, hit = choices.quote_of(row), asked.columns, {}
     if said is not None:
-        return [told(row, said, columns, chosen=chosen) for chosen in (False, True)]
-    return [listed(row, columns, now, chosen=chosen) for chosen in (False, True)]
+        lines = [quoted(row, said, columns, chosen=chosen) for chosen in (False, True)]
+        hit = {"reference": said.reference, "found": said.snippet[said.place :]}
+    elif asked.words:
+        prompt = choices.prompt_of(row)
+        lines = [introduced(row, prompt, columns, now, chosen=chosen) for chosen in (False, True)]
+    else:
+        lines = [[listed(row, columns, now, chosen=chosen)] for chosen in (False, True)]
+    return [row.session_id, *lines, hit]
 
 
 def _said(asked: PaneEvent, folder: str, where: Where) -> tuple[list[Said], str]:
@@ -211,15 +222,47 @@ def _preview(asked: PaneEvent, where: Where) -> list[str]:
     _, room = _room(asked)
     if room < 1 or not asked.at:
         return []
-    try:
-        row = _row(asked.at, where)
-    except ResumeHooksError as error:
-        return [cut(f"{error.message}. {error.remedy}", asked.columns)]
+    return _text(asked, room, where).lines
+
+
+def _page(asked: PaneEvent, event: dict[str, Any], where: Where) -> dict[str, Any]:
+    """A page of the session that is marked, from the hit on or, without one, of its outline, and what there is to do.
+
+    On its first page the way that is marked is to read on from a hit, and to resume a session that has none.
+    """
+    row = _row(asked.at, where)
+    room = asked.lines - FIELD - 1
+    heading = [row.title] if room > LEAST else []
+    shown = _text(asked, room - len(heading), where)
+    ways = [way for way in WAYS if way[0] != UNDO or was_compacted(row.path)]
+    first = [word for word, *_ in ways].index(ON if asked.reference else OPEN)
+    lines = [cut(line, asked.columns) for line in [*heading, *shown.lines]]
+    # The client empties the field with Enter, and draws the words again only where they are others than before.
+    words = reply.field(event, "args")
+    again = words[:-1] if words.endswith(" ") else f"{words} "
+    return {
+        "words": again,
+        "lines_read": lines,
+        "ways": ways,
+        "page": shown.number,
+        **({} if asked.page else {"way": first}),
+    }
+
+
+def _text(asked: PaneEvent, room: int, where: Where) -> Page:
+    """What the session says around its hit, else its outline. Why it can't be read is said there, too."""
     # 100 ms, for which no list waits.
+    from resume_hooks.hooks.session_list.hit_text import hit_page, page_at
     from resume_hooks.hooks.session_list.preview import OUTLINE, facts, preview
 
+    try:
+        if asked.reference:
+            return hit_page(asked.reference, asked.found, asked.page, asked.columns, room, where)
+        row = _row(asked.at, where)
+    except ResumeHooksError as error:
+        return page_at([cut(f"{error.message}. {error.remedy}", asked.columns)], 0, 0, room)
     lines = [*facts(row)[1:], *preview(OUTLINE, row, where)]
-    return [cut(line, asked.columns) for line in lines[:room]]
+    return page_at([cut(line, asked.columns) for line in lines], 0, asked.page, room)
 
 
 def _row(session_id: str, where: Where) -> ListedSession:
@@ -238,7 +281,7 @@ def done(word: str, event: dict[str, Any], here: str, where: Where) -> dict[str,
     """Open the session that is marked, or a child of it. Raises ResumeHooksError."""
     row = _row(_asked(event).at, where)
     if word in {OPEN, "fork"} and (left := registry.left_of(row.agent)):
-        raise UsageError(left, "h goes on from them in a fresh session")
+        raise UsageError(left, "hand off goes on from them in a fresh session")
     if word == OPEN:
         if row.session_id == here:
             return {"text": "This is the session that you are in."}

@@ -19,6 +19,7 @@ MARK, NO_MARK = "> ", "  "  # what the chosen row begins with; colours may be of
 BRANCH = 18  # columns that a branch may fill
 STRENGTH = 6  # columns that the word for how sure a hit is fills
 TITLE = 44  # columns that a title may fill before what was said
+INDENT = "    "  # before the words below a title
 NARROW = 30  # columns of a row below which what was said is left out
 END = 16  # columns that the end of a title may fill which tells a child's kind and number
 
@@ -92,6 +93,23 @@ def told(row: ListedSession, said: Said, columns: int, *, chosen: bool) -> str:
     return filled(f"{MARK if chosen else NO_MARK}{title} {said.strength:>{STRENGTH}}{words}", columns)
 
 
+def quoted(row: ListedSession, said: Said, columns: int, *, chosen: bool) -> list[str]:
+    """Two lines of a session: its title with how sure that is, who spoke, and below it the words in context."""
+    facts = cut(f" {said.strength} · {said.about}", columns * 3 // 5)
+    room = columns - len(MARK) - width(facts)
+    words = around(said.snippet, said.place, columns - len(INDENT))
+    return [f"{MARK if chosen else NO_MARK}{filled(titled(named(row), room), room)}{facts}", _below(words, columns)]
+
+
+def introduced(row: ListedSession, prompt: str, columns: int, now: float, *, chosen: bool) -> list[str]:
+    """Two lines of a session that fits by its name: the usual one, and below it how its first prompt begins."""
+    return [listed(row, columns, now, chosen=chosen), _below(f"you, at first: {prompt}" if prompt else "", columns)]
+
+
+def _below(words: str, columns: int) -> str:
+    return filled(f"{INDENT}{words}", columns)
+
+
 def around(snippet: str, place: int, columns: int) -> str:
     """What was said, from a little before the first of the words, which stands at ``place``."""
     start = max(0, place - columns // 3)
@@ -105,7 +123,7 @@ def wrapped(text: str, columns: int, most: int) -> list[str]:
     while rest and columns > 1:
         if len(lines) == most - 1:
             return [*lines, cut(rest, columns)]
-        end = max(1, sum(taken <= columns for taken in accumulate(map(width, rest))))
+        end = max(1, sum(taken <= columns for taken in accumulate(map(width, rest[: 4 * columns]))))
         space = rest.rfind(" ", 1, end + 1) if end < len(rest) else -1
         line, rest = (rest[:space], rest[space + 1 :]) if space > 0 else (rest[:end], rest[end:])
         lines.append(line)

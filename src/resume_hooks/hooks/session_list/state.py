@@ -26,13 +26,15 @@ SHORTEST = 2  # letters that are worth looking for
 MOST = 20  # turns that are found for some words
 MOST_READ = 100  # records that are read in search of an exact phrase
 
+WHO = {"prompt": "you", "reply": "the model"}  # who speaks, by role; of the others the role says it
+
 PATIENCE = 1.5  # seconds that the index is brought up to date for; what is left then is said
 
 
 class Said(NamedTuple):
     """A turn that says what was typed: its sessions, the first one first, how sure that is, and the words in it.
 
-    ``place`` is where in ``snippet`` the first of the words stands.
+    ``place`` is where in ``snippet`` the first of the words stands, ``reference`` names the record.
     """
 
     sessions: tuple[str, ...]
@@ -40,6 +42,7 @@ class Said(NamedTuple):
     about: str
     snippet: str
     place: int
+    reference: str = ""
 
 
 def said_of(searcher: Searcher, text: str) -> list[Said]:
@@ -56,8 +59,9 @@ def said_of(searcher: Searcher, text: str) -> list[Said]:
 
 
 def _told(hit: Hit) -> Said:
-    about = " · ".join(part for part in (hit.role, f"turn {hit.turn}", minute(hit.time)) if part)
-    return Said(hit.sessions, hit.strength, about, hit.snippet, hit.marks[0][0] if hit.marks else 0)
+    about = " · ".join(part for part in (WHO.get(hit.role, hit.role), f"turn {hit.turn}", minute(hit.time)) if part)
+    place = hit.marks[0][0] if hit.marks else 0
+    return Said(hit.sessions, hit.strength, about, hit.snippet, place, hit.reference)
 
 
 class Listed(NamedTuple):
@@ -68,11 +72,15 @@ class Listed(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """A session and the text that it is searched by, case folded; ``title`` is what its line begins with."""
+    """A session, the text that it is searched by, case folded, and its first prompt.
+
+    ``title`` is what its line begins with.
+    """
 
     row: ListedSession
     title: str
     text: str
+    prompt: str
 
 
 class Choices:
@@ -91,6 +99,8 @@ class Choices:
         self._told: Sequence[Said] = ()
         self._said: dict[str, Said] = {}
         """Those that are told of sessions that fit by that alone."""
+        self._quotes: dict[str, Said] = {}
+        """The best one of each session, whatever it fits by."""
         self.fitting: list[ListedSession] = []
         self._moved = False
         self._at = 0
@@ -108,7 +118,7 @@ class Choices:
 
     def add(self, found: Iterable[Listed]) -> None:
         """Take more sessions; what was moved to stays chosen, and so does what fits as well as the new ones."""
-        new = [_Entry(one.row, _title(one.row), _searched(one)) for one in found]
+        new = [_Entry(one.row, _title(one.row), _searched(one), one.prompt) for one in found]
         self._entries += new
         self._by_id.update((entry.row.session_id, entry) for entry in new)
         titled, others = self._fitting(new)
@@ -139,6 +149,14 @@ class Choices:
         """What was said in a session that fits by that alone, else None."""
         return self._said.get(row.session_id)
 
+    def quote_of(self, row: ListedSession) -> Said | None:
+        """The best turn of a session that says the words, None where none does."""
+        return self._quotes.get(row.session_id)
+
+    def prompt_of(self, row: ListedSession) -> str:
+        """The first prompt of a session."""
+        return self._by_id[row.session_id].prompt
+
     def move(self, by: int) -> None:
         """Choose the one so many lines farther down; the ends are not passed."""
         self._at = max(0, min(self._at + by, len(self.fitting) - 1))
@@ -154,10 +172,13 @@ class Choices:
     def _show(self) -> None:
         """Put together what fits, and choose: what was moved to, else what was chosen, unless something fits better."""
         before, at = self.chosen, self._at
-        self._said = {}
+        self._said, self._quotes = {}, {}
         for one in self._told:
             first = next((session_id for session_id in one.sessions if session_id in self._by_id), None)
-            if first is not None and not self._holds(self._by_id[first].text) and self._wanted(self._by_id[first]):
+            if first is None or not self._wanted(self._by_id[first]):
+                continue
+            self._quotes.setdefault(first, one)
+            if not self._holds(self._by_id[first].text):
                 self._said.setdefault(first, one)
         said = [self._by_id[session_id].row for session_id in self._said]
         self.fitting = [*self._titled, *self._others, *said]

@@ -1,0 +1,91 @@
+"""What a session says around a hit, on lines of a given width, a page of them. Of a long text the part near the hit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from resume_hooks.clock import minute
+from resume_hooks.hooks.session_list.rows import cut, wrapped
+from resume_hooks.paths import Where
+from resume_hooks.reading.passages import Passage, PassageFile, around, passage
+from resume_hooks.reading.render import render
+from resume_hooks.redaction.known_secrets import Redactor
+from resume_hooks.sessions.locate import resolve_transcript
+from resume_hooks.sessions.record_references import RecordLines, named_by, names_of, parse
+from resume_hooks.sessions.transcript_files import subagent_name
+from resume_hooks.system.text import plain, plain_line
+
+BEFORE = 1  # lines above the words that are shown with them
+OWN, OTHER = 20_000, 4_000  # characters that are shown of the record that was found, and of one beside it
+SURE = (60, 30, 12, 1)  # characters behind the first word found by which its line is known
+INDENT = "  "
+MOST = 1_000  # lines of a record
+
+
+class Page(NamedTuple):
+    """Lines of a page, and its number: 0 is that of the hit, those before it are negative. It may be less."""
+
+    lines: list[str]
+    number: int
+
+
+def page_at(lines: list[str], place: int, number: int, room: int) -> Page:
+    """The page of ``room`` lines, ``number`` pages behind the one whose line ``place`` is its first."""
+    if room < 1:
+        return Page([], 0)
+    first, last = -(-place // room), max(0, len(lines) - place - 1) // room
+    number = max(-first, min(number, last))
+    top = max(0, place + number * room)
+    return Page(lines[top : top + room], number)
+
+
+def hit_page(reference: str, found: str, number: int, columns: int, room: int, where: Where) -> Page:
+    """A page of what is said around a record; ``found`` is its text from the words on. Raises ResumeHooksError."""
+    asked = parse(reference)
+    session = resolve_transcript(asked.session, "", where, foreign=True)
+    names, entries = names_of(session, where), RecordLines(session.path, session.session_id)
+    entry = named_by(asked, entries)
+    record = entry.record() or {}
+    reach = (abs(number) + 2) * max(1, room)
+    earlier, later = around(entries, names, entry, reach, reach)
+    own = passage(record, entry, PassageFile(names, subagent_name(entry.file) is not None), {})
+    own = own._replace(text=_near(render(record, entry).text, found))
+    before = [line for one in earlier for line in _lines(one, columns, OTHER)]
+    middle = list(_lines(own, columns, OWN))
+    after = [line for one in later for line in _lines(one, columns, OTHER)]
+    place = len(before) + max(0, _line_of(found, middle) - BEFORE)
+    return page_at([*before, *middle, *after], place, number, room)
+
+
+def _near(text: str, found: str) -> str:
+    """A text, or of a long one the part near the words, as far as their beginning tells where they are."""
+    if len(text) <= OWN:
+        return text
+    word = found.split(maxsplit=1)[:1]
+    start = max(0, text.find(word[0]) - OWN // 2) if word else 0
+    return text[start : start + OWN]
+
+
+def _lines(one: Passage, columns: int, most: int) -> Iterator[str]:
+    yield cut(" · ".join(part for part in (one.speaker, minute(one.timestamp)) if part), columns)
+    text = Redactor().redact(plain(one.text[:most]))
+    for line in text.splitlines():
+        yield from (f"{INDENT}{part}" for part in wrapped(line, columns - len(INDENT), MOST))
+    if len(one.text) > most:
+        yield f"{INDENT}…"
+
+
+def _line_of(found: str, lines: list[str]) -> int:
+    """The line in which the words begin; the first one where they are not there as they were found."""
+    starts: list[int] = []
+    text = ""
+    for line in lines:
+        starts.append(len(text))
+        text += f"{line.strip()} "
+    words = " ".join(plain_line(found).split())
+    for size in SURE:
+        place = text.find(words[:size])
+        if words and place >= 0:
+            return sum(start <= place for start in starts) - 1
+    return 0
