@@ -8,6 +8,7 @@ import { ask, open, quietly } from './asking.mjs'
 const PAUSE = 60 // milliseconds without a key after which is looked: each look is a process
 const TRIES = 20, TICK = 100 // how often, and in which milliseconds, is looked for what was typed before the pane had the keys
 const LONGEST = 200 // characters of that; what is longer, or has lines, is a draft that the client put back
+const SPACE = '\u00a0' // ends a word, and is drawn
 let opened = 0 // how often it was: under the same id the client draws what stood there, and what is typed goes there
 const NAMES = 'names', WORDS = 'words', UP = 'up', DOWN = 'down' // the first step of a list; the field, and the stops beside it
 let pane // what was typed there, what the engine said of it, the session that is marked, and the ways once it is open
@@ -68,6 +69,16 @@ function type($, words) {
 }
 
 async function enter($) {
+  try { await taken($) } finally { $.clock.after(0, () => refill($)) }
+}
+
+function refill($) { // the client empties the field with Enter, and fills it only with words other than before
+  const { words } = pane
+  pane.words = words.endsWith(SPACE) ? words.slice(0, -1) : words + SPACE
+  $.ui.invalidate('ui.render')
+}
+
+async function taken($) {
   const mine = pane
   await $.clock.sleep(PAUSE) // a press can overtake the keys that were before it
   const waits = mine.next === NAMES || mine.owed || !mine.at // else the session is meant that is marked by now
@@ -145,7 +156,7 @@ export function drawPane($, e, next) {
   const told = said ?? (pane.isFocused ? way?.[2] ?? pane.head : pane.away)
   const bare = said || !(ways || rows.length) // then there is room for all of it
   const aside = (line, wrap = 'truncate-end') => h(Text, { dimColor: true, wrap }, line)
-  const stop = (key, by) => h(Button, { key, plain: true, onPress: () => shift($, by) }, '\u00a0')
+  const stop = (key, by) => h(Button, { key, plain: true, onPress: () => shift($, by) }, SPACE)
   const field = h(Input, {
     key: WORDS, value: words, placeholder, submitLabel: way?.[1] ?? pane.submitLabel, autoFocus: true, onInput: text => type($, text), onSubmit: () => enter($),
   })

@@ -47,7 +47,7 @@ def project(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def ask(project: Path, words: str = "", step: str = NAMES, **fields: object) -> dict[str, Any]:
     """What the module gets, asked from a session of the project that has no file yet."""
-    event = {**ROOM, "args": words, "step": step, "everywhere": True, **fields}
+    event = {**ROOM, "args": f"--all {words}", "step": step, **fields}
     reply = answered("pane", {**event, "transcript_path": str(project / f"{SESSION}.jsonl")})
     json.dumps(reply)
     return reply
@@ -73,19 +73,49 @@ def test_names_then_what_was_said_then_the_preview(project: Path) -> None:
     shown = ask(project, step=PREVIEW, at=session_id(2))
     assert shown["preview"][0].startswith(session_id(2))
     assert any("prompt 2" in line for line in shown["preview"])
-    assert all(len(line) <= COLUMNS for line in [*shown["preview"], *(row[1] for row in whole["rows"])])
+    lines = [line for row in [*whole["rows"], *said["rows"]] for line in (*row[1], *row[2])]
+    assert all(len(line) <= COLUMNS for line in [*shown["preview"], *lines])
 
 
-@pytest.mark.parametrize(("columns", "most"), [(83, 4), (82, 3), (48, 3), (47, 3), (36, 2)])
-def test_the_list_leaves_room_for_every_line_of_keys(project: Path, columns: int, most: int) -> None:
-    """The client breaks between two of them where they don't fit side by side."""
-    assert ask(project, columns=columns, lines=7)["most"] == most
+def test_a_hit_shows_who_said_it_and_opens_there(project: Path) -> None:
+    """Two lines a hit: its title, then the words; the page begins at them, reading on and back goes along them."""
+    rows = {row[0]: row for row in ask(project, "answer 3", SAID)["rows"]}
+    _, plain, marked, hit = rows[session_id(2)]
+    assert (len(plain), marked[0][:2], plain[0][:2]) == (2, "> ", "  ")
+    assert "the model · turn 2" in plain[0]
+    assert "answer 3" in plain[1]
+    first = ask(project, "answer 3", "page", at=session_id(2), lines=6, page=0, **hit)
+    assert [way[1] for way in first["ways"]][first["way"]] == "read on"
+    assert "  answer 3" in first["lines_read"]
+    assert len(first["lines_read"]) == 6 - 2
+    back = ask(project, "answer 3", "page", at=session_id(2), lines=6, page=-1, **hit)
+    assert (back["page"], any("prompt" in line for line in back["lines_read"])) == (-1, True)
+    assert "way" not in back, "which way is marked stays as it was"
+    ends = [ask(project, "answer 3", "page", at=session_id(2), lines=6, page=far, **hit) for far in (-90, 90)]
+    assert [-90 < end["page"] < 90 and end["lines_read"] != [] for end in ends] == [True, True]
+
+
+def test_a_session_without_a_hit_opens_with_its_outline(project: Path) -> None:
+    """Resuming it is the way that is marked then; undoing a compaction is none where there was none."""
+    shown = ask(project, step="page", at=session_id(2), page=0)
+    assert [way[1] for way in shown["ways"]][shown["way"]] == "resume"
+    assert any("prompt 2" in line for line in shown["lines_read"])
+    assert "undo compaction" not in [way[1] for way in shown["ways"]]
+
+
+def test_a_hit_whose_session_is_gone_says_so(project: Path) -> None:
+    """On the page, or in the head of the list; nothing is raised."""
+    _, _, _, hit = ask(project, "answer 2", SAID)["rows"][0]
+    for number in TITLES:
+        (project / f"{session_id(number)}.jsonl").unlink()
+    shown = ask(project, "answer 2", "page", at=session_id(2), page=0, **hit)
+    assert "any more" in shown["head"] or "No session" in shown["head"]
 
 
 def test_more_rows_are_given_than_a_small_pane_shows(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The module moves among them; at an edge, behind which there is more, it asks anew."""
     whole = ask(project, lines=6)
-    assert (ids(whole), whole["most"], whole["edges"]) == ([session_id(number) for number in (3, 2, 1)], 2, [])
+    assert (ids(whole), whole["most"], whole["edges"]) == ([session_id(number) for number in (3, 2, 1)], 5, [])
     monkeypatch.setattr(pane, "AHEAD", 1)
     first = ask(project, lines=6)
     assert (ids(first), first["edges"], first["again"]) == ([session_id(3), session_id(2)], [session_id(2)], NAMES)

@@ -29,9 +29,9 @@ def test_a_session_of_which_prompts_are_left(
         large.setattr(registry, "FIRST_READ", 10)
         assert len(ask(project)["rows"]) == len(TITLES), "a list is not the first to read a large history"
     *_, row = ask(project)["rows"]
-    assert (row[0], row[1][:40]) == (lost, "  prompts only · why does the zebra loop")
+    assert (row[0], row[1][0][:40]) == (lost, "  prompts only · why does the zebra loop")
     found = ask(project, "zebra", SAID)
-    assert (ids(found), "prompts only" in found["rows"][0][1]) == ([lost], True)
+    assert (ids(found), "prompts only" in found["rows"][0][1][0]) == ([lost], True)
     assert any("why does the zebra loop" in line for line in ask(project, step=PREVIEW, at=lost)["preview"])
     for key in ("open", "fork"):
         assert "Only its prompts are left" in ask(project, at=lost, key=key)["head"]

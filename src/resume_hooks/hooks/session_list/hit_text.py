@@ -31,12 +31,12 @@ class Page(NamedTuple):
 
 
 def page_at(lines: list[str], place: int, number: int, room: int) -> Page:
-    """The page of ``room`` lines, ``number`` pages behind the one whose line ``place`` is its first."""
+    """The page of ``room`` lines, ``number`` pages behind the one whose line ``place`` is its first; a full one."""
     if room < 1:
         return Page([], 0)
     first, last = -(-place // room), max(0, len(lines) - place - 1) // room
     number = max(-first, min(number, last))
-    top = max(0, place + number * room)
+    top = max(0, min(place + number * room, len(lines) - room))
     return Page(lines[top : top + room], number)
 
 

@@ -64,7 +64,7 @@ LOOKING = " by name · looking for what was said …"
 BUSY = "one moment, looking …"
 HELP = "Esc closes"
 AWAY = "The prompt has the keys · Ctrl+X Tab: back"
-PLACEHOLDER = f"words, or {EVERYWHERE} for every project"
+PLACEHOLDER = f"words, or {EVERYWHERE}"
 ENTER = "look into it"
 
 
@@ -110,7 +110,7 @@ def looked(event: dict[str, Any], path: str | None, where: Where) -> dict[str, A
     if asked.step == PREVIEW:
         return {"preview": _preview(asked, where), "next": ""}
     if asked.step == PAGE:
-        return _page(asked, event, where)
+        return _page(asked, where)
     folder = home_folder(HeadTail(path), where) if path else current_folder()
     with time_limit(typed("resume")):
         return _listed(asked, folder, where)
@@ -165,7 +165,8 @@ def _head(asked: PaneEvent, choices: Choices, late: str, *, whole: bool) -> str:
     shown, count = len(choices.fitting), f"{choices.count:,}{'' if whole else '+'}"
     what = "every project" if asked.everywhere else "this project"
     if not asked.words:
-        return f"{count} of {what}, newest first · {HELP}"
+        listed_of = f" of {what}" if asked.everywhere else " here"
+        return f"{count}{listed_of}, newest first · {HELP}"
     if asked.step == NAMES:
         late = LOOKING
     elif not shown:
@@ -187,7 +188,7 @@ def _lines_of_row(asked: PaneEvent) -> int:
 def _row_of(asked: PaneEvent, choices: Choices, row: ListedSession, now: float) -> list[Any]:
     """A row for the module: the session, its lines, those while it is marked, and where in it the words are."""
     said, columns, hit = choices.quote_of(row), asked.columns, {}
-    if said is not None:
+    if said is not None and said.reference:
         lines = [quoted(row, said, columns, chosen=chosen) for chosen in (False, True)]
         hit = {"reference": said.reference, "found": said.snippet[said.place :]}
     elif asked.words:
@@ -225,7 +226,7 @@ def _preview(asked: PaneEvent, where: Where) -> list[str]:
     return _text(asked, room, where).lines
 
 
-def _page(asked: PaneEvent, event: dict[str, Any], where: Where) -> dict[str, Any]:
+def _page(asked: PaneEvent, where: Where) -> dict[str, Any]:
     """A page of the session that is marked, from the hit on or, without one, of its outline, and what there is to do.
 
     On its first page the way that is marked is to read on from a hit, and to resume a session that has none.
@@ -237,11 +238,7 @@ def _page(asked: PaneEvent, event: dict[str, Any], where: Where) -> dict[str, An
     ways = [way for way in WAYS if way[0] != UNDO or was_compacted(row.path)]
     first = [word for word, *_ in ways].index(ON if asked.reference else OPEN)
     lines = [cut(line, asked.columns) for line in [*heading, *shown.lines]]
-    # The client empties the field with Enter, and draws the words again only where they are others than before.
-    words = reply.field(event, "args")
-    again = words[:-1] if words.endswith(" ") else f"{words} "
     return {
-        "words": again,
         "lines_read": lines,
         "ways": ways,
         "page": shown.number,

@@ -26,6 +26,7 @@ SHORTEST = 2  # letters that are worth looking for
 MOST = 20  # turns that are found for some words
 MOST_READ = 100  # records that are read in search of an exact phrase
 
+TITLE = "title"  # the role of a title
 WHO = {"prompt": "you", "reply": "the model"}  # who speaks, by role; of the others the role says it
 
 PATIENCE = 1.5  # seconds that the index is brought up to date for; what is left then is said
@@ -34,7 +35,7 @@ PATIENCE = 1.5  # seconds that the index is brought up to date for; what is left
 class Said(NamedTuple):
     """A turn that says what was typed: its sessions, the first one first, how sure that is, and the words in it.
 
-    ``place`` is where in ``snippet`` the first of the words stands, ``reference`` names the record.
+    ``place`` is where in ``snippet`` the first of the words stands, ``reference`` names the record; ``""`` of a title.
     """
 
     sessions: tuple[str, ...]
@@ -61,7 +62,8 @@ def said_of(searcher: Searcher, text: str) -> list[Said]:
 def _told(hit: Hit) -> Said:
     about = " · ".join(part for part in (WHO.get(hit.role, hit.role), f"turn {hit.turn}", minute(hit.time)) if part)
     place = hit.marks[0][0] if hit.marks else 0
-    return Said(hit.sessions, hit.strength, about, hit.snippet, place, hit.reference)
+    reference = "" if hit.role == TITLE else hit.reference  # nothing is said there
+    return Said(hit.sessions, hit.strength, about, hit.snippet, place, reference)
 
 
 class Listed(NamedTuple):

@@ -16,7 +16,7 @@ from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.plugin import ENGINE, spoken, without_module
 from tests.e2e.test_fork import environ_of
-from tests.e2e.test_surface import listed
+from tests.e2e.test_surface import listed, looked_into, way
 
 PASTE = "\n".join(f"line {number} of the pasted zebra" for number in range(60))
 
@@ -55,13 +55,11 @@ def test_the_prompts_of_a_deleted_session(client: ClientVersion, tui: Tui, plugi
     with Tui(client, home, tui.api) as again:
         again.start(plugin_dir=plugin, extra_env=ENGINE)
         listed(again, "/search", "zebra", "prompts only · why does the parser")
-        again.key("Enter")
+        looked_into(again, "prompts only")
+        way(again, "goes on in this session", 2)
         again.wait_for("Only its prompts are left")
-        again.key("Down")
-        again.wait_idle()
-        again.key("h")
-        again.wait_for("h again: opens a fresh session")
-        again.key("h")
+        again.wait_for("zebra  ⏎")
+        way(again, "opens a fresh session", 1)
         again.wait_for("Handed off from")
         again.wait_idle()
         again.api.clear()
