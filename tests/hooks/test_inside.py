@@ -225,7 +225,7 @@ def test_the_reading_ones_answer_with_a_text(parent: Path) -> None:
     assert f"/resume {SESSION}" in listed
     assert ask("sessions", "--all", screen=False)["text"].startswith("sessions of every project")
     assert "/search new" in ask("sessions", "new", screen=False)["text"].replace("/resume-hooks:search", "/search")
-    assert ask("sessions", "new")["pane"]["words"] == "new"
+    assert ask("sessions", "new")["pane"]["words"].split() == ["new"]
     assert f"/resume {SESSION}" in ask("search", "prompt", screen=False)["text"]
     assert ask("search", "--all prompt")["pane"]["words"] == "prompt"
     assert children(parent) == []
