@@ -59,7 +59,7 @@ def test_what_was_said_is_found_as_it_is_typed(desk: Desk) -> None:
     screen.wait_for(r"^> Lease a pool")
     screen.wait_for(r"^  Look around +(strong|fair|weak)  a lease is never")
     screen.key("Down")
-    screen.wait_for(r"(strong|fair|weak) · reply · turn 1")
+    screen.wait_for(r"(strong|fair|weak) · the model · turn 1")
     screen.key("Enter")
     screen.wait_for(started(7, desk.project))
     assert screen.ended() == 0

@@ -227,7 +227,7 @@ def test_the_reading_ones_answer_with_a_text(parent: Path) -> None:
     assert "/search new" in ask("sessions", "new", screen=False)["text"].replace("/resume-hooks:search", "/search")
     assert ask("sessions", "new")["pane"]["words"].split() == ["new"]
     assert f"/resume {SESSION}" in ask("search", "prompt", screen=False)["text"]
-    assert ask("search", "--all prompt")["pane"]["words"] == "prompt"
+    assert ask("search", "--all prompt")["pane"]["words"].split() == ["--all", "prompt"]
     assert children(parent) == []
 
 
