@@ -17,6 +17,18 @@ def _said(rng: random.Random) -> str:
 
 PLACED = {
     "kubernetes": "- name: DB_PASSWORD\n  value: {}\n",
+    "kubernetes-secret": '{{"data": {{"blah": "{}"}}, "kind": "Secret"}}',
+    "kubernetes-plain": "kind: Secret\nstringData:\n  blah: {}\ntype: Opaque\n",
+    "fields-reversed": '{{"value": "{}", "name": "DB_PASSWORD"}}',
+    "fields-between": '{{"name":"DB_PASSWORD","slotSetting":false,"value":"{}"}}',
+    "fields-between-reversed": '{{\n  "value": "{}",\n  "slotSetting": false,\n  "name": "DB_PASSWORD"\n}}',
+    "fields-yaml": "- name: DB_PASSWORD\n  type: string\n  value: {}\n",
+    "cloudformation-fields": '{{"ParameterKey": "DbPassword", "UsePreviousValue": false, "ParameterValue": "{}"}}',
+    "terraform-plan": '      ~ password = "Old-9xKq2Zt" -> "{}"',
+    "terraform-null": '      + master_password  = null -> "{}"',
+    "page": "<div data-props='{{&quot;password&quot;:&quot;{}&quot;}}'>",
+    "page-number": "{{&#34;password&#34;: &#34;{}&#34;}}",
+    "log": "{{\\x22password\\x22:\\x22{}\\x22}}",
     "fields": '{{"name": "DB_PASSWORD", "value": "{}"}}',
     "terraform": 'variable "db_password" {{\n  type = string\n  default = "{}"\n}}',
     "aligned": 'master_password      = "{}"',

@@ -331,3 +331,22 @@ def test_what_grep_prints_before_a_line_hides_nothing(before: str) -> None:
     """The number of the line, behind the name of the file or alone."""
     assert "zt7Qm2Lk9Xw4" not in redact(f"{before}DB_PASSWORD=zt7Qm2Lk9Xw4Rb8Nc3Vd")[0]
     assert "zt7Qm2Lk9Xw4" not in redact(f'{before}password = "zt7Qm2Lk9Xw4Rb8Nc3Vd"')[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"value": "production", "name": "DB_PASSWORD"}',
+        '{"value": "Tr0ub4dor9x", "name": "greeting"}',
+        '{"name": "DB_PASSWORD", "value": ""}, {"name": "greeting", "value": "Tr0ub4dor9x"}',
+        "~ password = (sensitive value) -> (sensitive value)",
+        "kind: ConfigMap\ndata:\n  blah: VHIwdWI0ZG9yOXg=\n---\nkind: Secret\n",
+        "kind: Secret\ndata:\n  blah: {{ .Values.secret | b64enc }}\n",
+        "kind: SecretStore\ndata:\n  blah: VHIwdWI0ZG9yOXg=\n",
+        "the kind: secret santa\ndata: blah\n",
+        "&quot;password&quot;: &quot;&quot;",
+    ],
+)
+def test_what_only_looks_like_a_pair_stays(text: str) -> None:
+    """Values of other names, other kinds of objects, templates and what is empty."""
+    assert redact(text) == (text, [])

@@ -26,6 +26,7 @@ from resume_hooks.redaction.ways import (
     ANY,
     BY_SIGN,
     CHANCE,
+    CHANGED,
     HEAD,
     LIKELY,
     LINE,
@@ -118,7 +119,7 @@ BEFORE_PASS = 160
 """Bytes before a name that are looked at for what it belongs to."""
 
 _REST = late(rb"(?i)[\w-]{0,48}+(?: (?:id|key|token|phrase|string)\b)?")
-_ESCAPE = late(rb"[ntr]|u[0-9a-fA-F]{4}")
+_ESCAPE = late(rb"[ntr]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}")
 """What of an escape before a name looks like a part of it."""
 
 _SPACED = late(
@@ -249,8 +250,16 @@ def assigned(raw: bytes, start: int, end: int, what: int) -> Generator[Span, Non
                 continue
             if b" " not in value and _counts(kind, value, least, raw[start:end]):
                 yield Span(_KINDS[what], at, at + len(value), GENERIC)
+                yield from _changed_to(raw, found.end(), what, raw[start:end])
                 return looked
     return looked
+
+
+def _changed_to(raw: bytes, end: int, what: int, name: bytes) -> Iterator[Span]:
+    """The new value behind one that ends there, as Terraform's plans have it: ``"old" -> "new"``."""
+    found = CHANGED.match(raw, end)
+    if found and what != LOGIN and _counts(what, found["quoted"], ANY, name):
+        yield Span(_KINDS[what], *found.span("quoted"), GENERIC)
 
 
 def _stands(way: Way, raw: bytes, before: int, line: int, start: int) -> bool:

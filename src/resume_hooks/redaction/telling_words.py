@@ -15,6 +15,7 @@ from resume_hooks.redaction.credentials import cookies, driver, hashes, private_
 from resume_hooks.redaction.fixed_places import COMMANDS, PHRASES, cells, command, phrase, printed
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.redaction.load_rules import branches
+from resume_hooks.redaction.paired_fields import KIND, NAME_FIELD, beside, kubernetes
 from resume_hooks.redaction.passwords import BEFORE_PASS, NONE, assigned, name_at, secure_string
 from resume_hooks.redaction.program_options import (
     OPTIONS,
@@ -60,6 +61,7 @@ def _word(may_tell: Callable[[bytes, int], object], look: _Look) -> _Word:
 
 _GIVEN = late(
     rb"[\\\"'`)\[\]]{0,20}[ \t]{0,30}(?:[=:>,({|?<]|or\b)|[\\\"'`\])]{1,20}\.|\)[\s\\nrt]{0,20}values"
+    rb"|(?:&(?:quot|#0?34|#x22);|\\+x22)[ \t]{0,4}[:=]"
     rb"|[ \t]{1,30}(?:is|was|as|to|with)\b|[ \t]{1,30}\\*[\"'`]"
     rb"|[ \t]{1,30}(?:\d[ \t]{1,4})?(?=[^\s]{6})[^\s]{0,40}?[0-9!#$%^&*+~]|[ \t]{1,4}--"
     rb"|[ \t][^\n:=]{0,60}(?:\b(?:is|was|to)\b|:)[: \t]"
@@ -85,6 +87,7 @@ def _may_be_set(lower: bytes, place: int) -> bool:
         or lower[start - 1 : start] in _APART
         or _TOLD.search(lower, max(0, start - 48), start)
         or is_command(lower, place)
+        or NAME_FIELD.search(lower, max(0, start - 40), start)
         or (lower.startswith(b"password", place) and b"login" in lower[max(0, place - BEFORE_PASS) : place])
     )
 
@@ -114,6 +117,8 @@ def _by_names(raw: bytes, places: Iterable[int]) -> Iterator[Span]:
         if place < end:
             continue
         start, end, what = name_at(raw, place)
+        if what != NONE:
+            yield from beside(raw, start, end)
         nested = nested + 1 if place < behind else 0
         if raw.startswith(b"secret removed: ", start) or raw.find(b"[secret removed: ", end, end + _CLOSE) >= 0:
             continue
@@ -146,6 +151,7 @@ WORDS: dict[bytes, _Word] = {
     b"cookie": _word(_matching(rb"cookie(?:[\\\"' \t]{0,20}[:=]|[ =])"), cookies),
     b"private": _word(_matching(rb"private(?: key|-lines)"), private_keys),
     b"securestring": _word(_always, secure_string),
+    b"kind": _word(_matching(KIND), kubernetes),
     b"static key": _word(_always, private_keys),
     b"$ ": _word(_matching(rb"\$ [^\n\\]{3,200}(?:\n|\\+n)"), printed),
     b"://": _word(_matching(rb"://[^\s/@\"]{1,300}+@"), userinfo),

@@ -22,7 +22,7 @@ VALUE = rb"(?:" + QUOTED + rb"|(?:\xe2\x80[\x98-\x9f])?" + _BARE + rb"(?![(]))"
 _STRING = rb"(?:[bBrRuULfF@$]{1,2}(?=[\"'`]))?"
 """What a language puts before a string's quote."""
 
-_GAP = rb"(?:\s|\d{1,6}\xe2\x86\x92)"
+GAP = rb"(?:\s|\d{1,6}\xe2\x86\x92)"
 """White space, or the number of a line as the client's tools print it."""
 
 _INDENT = rb"\s{0,6}(?:\d{1,6}\xe2\x86\x92)?[ \t]{1,20}"
@@ -71,6 +71,12 @@ ARGUMENTS = (
 HEAD = late(LINE + rb"(?:[$#>!] )?(?:[\w.:/*@=-]{1,40}+[ \t]+){0,6}(?:[\w.-]{1,40}+/){0,4}")
 """The words of a line before a name."""
 
+CHANGED = late(rb"[\"']?[ \t]{1,4}->[ \t]{1,4}" + QUOTED)
+"""A new value behind the old one."""
+
+_ENTITY = rb"(?:&(?:quot|#0?34|#x22);|\\{1,2}x22)"
+"""A quote as a page writes it, or a server's log."""
+
 PAIRS = (
     late(
         rb"(?:[ \t]+(?:is|are|with|for \S{1,40} (?:is|are))"
@@ -83,6 +89,25 @@ PAIRS = (
 
 WAYS = [
     Way(_QUOTES + b" \t=:-<?][", SET, None, LIKELY),
+    Way(
+        b" \t=",
+        late(rb"[ \t]{0,30}=[ \t]{0,4}(?:\"[^\"\n]{0,200}\"|null|\([^()\n]{1,30}\))[ \t]{1,4}->[ \t]{1,4}" + QUOTED),
+        None,
+        ANY,
+    ),
+    Way(
+        b"&\\",
+        late(
+            _ENTITY
+            + rb"[ \t]{0,4}[:=][ \t]{0,4}"
+            + _ENTITY
+            + rb"(?P<bare>"
+            + but(b"\"'`,;<>(){}|\\&")
+            + rb"{6,200}+)(?=[&\\])"
+        ),
+        None,
+        ANY,
+    ),
     Way(
         _QUOTES + b" \t=:]",
         late(_CLOSED + _SIGN + rb"(?:new )?(?:" + _OPENS + rb"){1,3}" + _STRING + QUOTED),
@@ -97,7 +122,7 @@ WAYS = [
             + rb"\w{1,30}:[^\n]{0,80}\n){0,5}"
             + _INDENT
             + rb"|,?"
-            + _GAP
+            + GAP
             + rb"{1,40}|,|(?::[ \t]{0,4})?\{[^{}]{0,200}?\s)[\"'`-]{0,3}(?i:"
             + PAIRED
             + rb")[\"'`]{0,2}(?:\s{0,10}[:=]|(?<=[ \t]--value))\s{0,4}"
@@ -176,13 +201,13 @@ WAYS = [
         _QUOTES + b" >",
         late(
             rb"(?:[\"']?[^<>\n]{0,60}>|</(?:key|name)>"
-            + _GAP
+            + GAP
             + rb"{0,30}<(?:string|value)[^<>\n]{0,30}>)"
-            + _GAP
+            + GAP
             + rb"{0,20}(?:<[Vv]alue>)?(?P<bare>"
             + but(b"<>")
             + rb"{6,200})\s{0,20}"
-            + _GAP
+            + GAP
             + rb"{0,20}</"
         ),
         late(rb"<[^<>\n]{0,60}\Z"),
@@ -191,11 +216,7 @@ WAYS = [
     Way(
         b"<",
         late(
-            rb"</(?:key|name)>"
-            + _GAP
-            + rb"{0,30}<(?:string|value)[^<>\n]{0,30}>(?P<bare>"
-            + but(b"<>")
-            + rb"{6,200})</"
+            rb"</(?:key|name)>" + GAP + rb"{0,30}<(?:string|value)[^<>\n]{0,30}>(?P<bare>" + but(b"<>") + rb"{6,200})</"
         ),
         late(rb"<(?:key|name)>\Z"),
         LIKELY,
@@ -203,7 +224,7 @@ WAYS = [
     Way(
         b" \t\r\n",
         late(rb"\s{1,20}" + VALUE),
-        late(rb"\b(?:login|user|machine)\s{1,20}\S{1,100}" + _GAP + rb"{1,20}\Z"),
+        late(rb"\b(?:login|user|machine)\s{1,20}\S{1,100}" + GAP + rb"{1,20}\Z"),
         LIKELY,
     ),
     Way(
