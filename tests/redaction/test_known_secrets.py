@@ -127,3 +127,13 @@ def test_places_count_characters() -> None:
     text = f"é {VALUE} ü"
     secrets = Redactor([RAW]).redact_and_tell(text)[1]
     assert [text[secret.start : secret.end] for secret in secrets] == [VALUE]
+
+
+def test_a_token_in_the_name_of_a_folder_is_gone() -> None:
+    """No rule looks at a record's folder; a token in it is known once the record was learned, from every field."""
+    token = "glpat-Ab3dE7gH1jK9mN2pQ4rS"
+    line = json.dumps({"type": "user", "cwd": f"/w/{token}", "message": {"content": f"in {token[6:]}"}}).encode()
+    redactor = Redactor()
+    redactor.learn_line(line)
+    assert token not in redactor.redact_line(line)[0].decode()
+    assert json.loads(redactor.redact_line(line)[0])["cwd"] == "/w/[secret removed: gitlab-pat]"

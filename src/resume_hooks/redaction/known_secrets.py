@@ -61,6 +61,9 @@ class _Value(NamedTuple):
         return (Span(self.kind, *match.span(), KNOWN) for match in self.pattern.finditer(text))
 
 
+_FOLDER = late(rb'"cwd":\s?"([^"]{1,4096})"')
+
+
 class Redactor:
     """Takes out of texts what the rules find, and each value that they found before, wherever it occurs.
 
@@ -82,6 +85,8 @@ class Redactor:
         self._by_end: dict[bytes, list[_Value]] = {}
         self._longest = 0
         self._spared: set[bytes] = set()
+        self._folder = b""
+        """The folder of the record that was learned from last."""
         self._parts: tuple[bytes, ...] | None = None
         for text in texts:
             self.learn(text)
@@ -102,9 +107,13 @@ class Redactor:
             self._remember(secret.kind, value.encode("utf-8", "surrogatepass"))
 
     def learn_line(self, line: bytes) -> None:
-        """Remember each secret in a transcript's line."""
+        """Remember each secret in a transcript's line, and in the name of its folder, which no rule looks at there."""
         for secret in find_in_line(line):
             self._remember(secret.kind, line[secret.start : secret.end])
+        folder = _FOLDER.search(line)
+        if folder is not None and folder[1] != self._folder:
+            self._folder = folder[1]
+            self.learn(folder[1].decode("utf-8", "replace"))
 
     def redact(self, text: str) -> str:
         """``text`` with ``[secret removed: <kind>]`` for each secret; the same object if it holds none."""
