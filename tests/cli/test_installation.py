@@ -109,6 +109,10 @@ def laid_out(config: Path, *folders: str) -> None:
     (data / "install.json").write_text("{}")
     (config / "plugins" / "cache" / "resume-hooks").mkdir(parents=True)
     (config / "plugins" / "known_marketplaces.json").write_text('{"resume-hooks": {"source": {"source": "github"}}}')
+    scripts = config / "session-env" / "11111111-1111-4111-8111-111111111111"
+    scripts.mkdir(parents=True)
+    (scripts / "sessionstart-hook-0.sh").write_text('resume-hooks() { sh "/gone/hooks/engine" "$@"; }\nexport A=1\n')
+    (scripts / "sessionstart-hook-1.sh").write_text("export B=1\n")
     (config / "resume-hooks" / "settings.json").write_text('{"version": 1, "handoff_dir": "_handoffs"}')
 
 
@@ -128,6 +132,7 @@ def test_all_that_stays_is_named_with_what_removes_it(
         (data, f"rm -r {data}"),
         (plugins / "cache" / "resume-hooks", "Claude Code removes it"),
         (plugins / "known_marketplaces.json", "claude plugin marketplace remove resume-hooks"),
+        (config / "session-env", "sed -i.old '/^resume-hooks()/d'"),
         (tools / "resume-hooks", "pip uninstall"),
     ]
     expected = sorted((str(path), way) for path, way in [*whole, *originals, *clients])

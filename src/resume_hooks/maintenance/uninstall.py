@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from resume_hooks import seam
 from resume_hooks.errors import WriteFailed
-from resume_hooks.paths import Where
+from resume_hooks.paths import Where, read_regular
 from resume_hooks.sessions.agents.registry import COPIES
 from resume_hooks.sessions.archived.layout import unpacked
 from resume_hooks.sessions.held_links import FOLDER, apart, folder
@@ -20,6 +20,7 @@ from resume_hooks.storage.state_file import failing_as
 from resume_hooks.system import claude_cli
 from resume_hooks.system.invocation import quoted, typed
 from resume_hooks.system.plugin_files import MARKETPLACE, NAME, is_assembled, plugin_folder
+from resume_hooks.system.text import counted
 
 FILES = (
     "links.jsonl", "settings.json", "stats.json", "audit.json", "vault-told", "log/errors.log", "log/errors.log.1",
@@ -48,6 +49,9 @@ ORIGINALS = {
 
 FOLDERS = ("pending", "log", "making", "one-maker")
 """Folders in the state folder that hold nothing but notes of ours; they go once they are empty."""
+
+SCRIPT = 64 * 1024
+"""Bytes of a script of the client's that are read."""
 
 REMOVE_MARKETPLACE = ("claude", "plugin", "marketplace", "remove", MARKETPLACE)
 
@@ -116,6 +120,10 @@ def _of_the_client(where: Where, commands: Collection[Collection[str]]) -> list[
         for folder in sorted(glob.glob(os.path.join(glob.escape(plugins), "data", f"{NAME}*")))
         if os.path.isfile(os.path.join(folder, "install.json"))
     ]
+    if count := _scripts_that_name_us(where):
+        scripts = os.path.join(where.config, "session-env")
+        kind = f"the shell function `{NAME}` in scripts of {counted(count, 'session')}, which finds no engine any more"
+        rows.append(Left(scripts, kind, f"find {quoted(scripts)} -name '*.sh' -exec sed -i.old '/^{NAME}()/d' {{}} +"))
     copy = os.path.join(plugins, "cache", MARKETPLACE)
     if os.path.isdir(copy):
         rows.append(Left(copy, "the client's copy of the plugin", "Claude Code removes it by itself"))
@@ -123,6 +131,19 @@ def _of_the_client(where: Where, commands: Collection[Collection[str]]) -> list[
         known = os.path.join(plugins, "known_marketplaces.json")
         rows.append(Left(known, f"names the marketplace {MARKETPLACE}", shlex.join(REMOVE_MARKETPLACE)))
     return rows
+
+
+def _scripts_that_name_us(where: Where) -> int:
+    """How many sessions have a script of the client's in which their start named the engine to the model's shell."""
+    folders = set()
+    for path in glob.glob(os.path.join(glob.escape(where.config), "session-env", "*", "*.sh")):
+        try:
+            named = f"{NAME}() {{".encode() in read_regular(path, SCRIPT)
+        except OSError:
+            continue
+        if named:
+            folders.add(os.path.dirname(path))
+    return len(folders)
 
 
 def _by_hand(path: str) -> str:
