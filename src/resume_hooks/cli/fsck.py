@@ -44,13 +44,16 @@ def fsck(options: FsckOptions) -> int:
 
 
 def render(report: DefectReport) -> str:
-    """A report for people: by severity, each kind with what clients do with it, then what to do."""
-    if not report.groups:
-        return f"{report.session_id}: clean"
+    """A report for people: by severity, each kind with what clients do with it, then what to do.
+
+    Of a clean session the notes are counted alone: no client minds them.
+    """
+    if report.clean:
+        notes = report.count("note")
+        more = f" ({counted(notes, 'note')} on what no client minds: --json lists them)" if notes else ""
+        return f"{report.session_id}: clean{more}"
     rows = [line for group in report.groups for line in _group(group)]
     counts = ", ".join(counted(report.count(severity), severity) for severity in SEVERITIES)
-    if report.clean:
-        return "\n".join([*rows, f"{report.session_id}: clean, {counts.rpartition(', ')[2]}"])
     remedy = f"{typed(f'fsck {report.session_id} --repair')} writes a repaired child."
     repairable = any(group.kind.repairable for group in report.groups if group.kind.severity != "note")
     return "\n".join([*rows, f"{counts}.", *([remedy] if repairable else [])])
