@@ -77,9 +77,11 @@ def test_the_document(config_home: ConfigHome, cli: Cli, document: Document) -> 
 def test_many_of_a_kind(config_home: ConfigHome, cli: Cli, document: Document) -> None:
     """People see the first few and how many more; programs up to the cap, and the count."""
     records = [{**record, "sessionId": "another"} for record in conversation(LISTED)]
-    write_session(config_home.project(), SESSION, records)
-    assert f"and {2 * LISTED - 3} more" in cli("fsck", SESSION).stdout.decode()
+    path = Path(write_session(config_home.project(), SESSION, records))
     (session,) = document("fsck", SESSION)["data"]["sessions"]
+    assert f"clean ({2 * LISTED} notes" in cli("fsck", SESSION).stdout.decode()
+    path.write_bytes(path.read_bytes() + b"\0" * 20 + b"\n")
+    assert f"and {2 * LISTED - 3} more" in cli("fsck", SESSION).stdout.decode()
     assert (session["kinds"][0]["count"], len(session["kinds"][0]["findings"])) == (2 * LISTED, LISTED)
 
 

@@ -87,6 +87,18 @@ def test_shared_and_gone_on_with(
     assert file.read_bytes() == before
 
 
+def test_a_page_in_a_repository_is_said_to_lie_there(
+    document: Document, file: Path, there: dict[str, str], tmp_path: Path
+) -> None:
+    """It might be committed with the rest; beside one nothing is said."""
+    project = tmp_path / "repository"
+    (project / ".git").mkdir(parents=True)
+    (project / "docs").mkdir()
+    (said,) = document("share", SESSION, "--yes", "-o", str(project / "docs"))["warnings"]
+    assert f"lies in the repository {project}:" in said
+    assert document("share", SESSION, "--yes", "-o", str(tmp_path))["warnings"] == []
+
+
 def test_what_was_trimmed_is_said_to_stay_here(document: Document, config_home: ConfigHome) -> None:
     """A colleague gets placeholders; of a session that is whole nothing is said."""
     write_session(config_home.project(), SESSION, bulky())

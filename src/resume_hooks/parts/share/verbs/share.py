@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from resume_hooks.cli.output import say, table, watched
 from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.parts.share.export.document import Document
@@ -10,6 +12,7 @@ from resume_hooks.parts.share.export.writing import measured, require_place, wri
 from resume_hooks.parts.share.verbs import ShareOptions
 from resume_hooks.parts.share.verbs.export import left_out_text, lineage_or_alone, place_of, receipt
 from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.system.git_worktrees import root_above
 from resume_hooks.system.invocation import quoted, typed
 from resume_hooks.system.text import counted
 
@@ -17,6 +20,8 @@ TRIMMED = (
     "What was trimmed from this session is shared as placeholders alone. To share it whole: {command}, then share the "
     "session that this makes."
 )
+
+IN_REPOSITORY = "The file lies in the repository {root}: take care that no commit holds it."
 
 
 def share(options: ShareOptions) -> None:
@@ -36,6 +41,8 @@ def share(options: ShareOptions) -> None:
             say(table(_taken(bundle)))
         agreed = options.agreed(f"Write that to {path}?", asks=asks)
         written = write(path, bundle.chunks(document), over) if agreed else measured(bundle.chunks(document))
+    if agreed and (root := root_above(os.path.dirname(path))):
+        warnings = [*warnings, IN_REPOSITORY.format(root=root)]
     data = receipt(document, path, written, done=agreed) | {
         "redacted": dict(bundle.taken.kinds),
         "folders": bundle.taken.folders,
