@@ -288,6 +288,13 @@ def conversation(turns: int, *, session_id: str = SESSION, prefix: str = "r", st
     return records
 
 
+def store(config: Path, **values: object) -> None:
+    """Store settings of ours, as ``resume-hooks config`` does, in a client's configuration folder."""
+    state = config / "resume-hooks"
+    state.mkdir(mode=0o700, exist_ok=True)
+    (state / "settings.json").write_bytes(orjson.dumps({"version": 1, **values}))
+
+
 def line(record: Record | bytes) -> bytes:
     """One line without its ending: compact JSON; bytes pass as they are."""
     return record if isinstance(record, bytes) else orjson.dumps(record)

@@ -162,6 +162,7 @@ _CORE: dict[str, Key] = {
         "Whether /handoff sends its next step, where it opens the session; off = it waits in the box.",
         switch,
         title="Send a handoff's next step",
+        stored_only=True,
     ),
     "handoff_tool": Key(
         "off",

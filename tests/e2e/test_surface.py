@@ -20,6 +20,7 @@ from tests.builders import (
     custom_title,
     session_bytes,
     session_id,
+    store,
     summary,
 )
 from tests.e2e.harness.client import NEWEST, PREVIOUS, ClientHome, Tui, find_client
@@ -460,7 +461,8 @@ def offer_tool(tui: Tui) -> None:
 
 def test_the_model_may_ask_where_that_was_switched_on(tui: Tui, plugin: Path, parent: Path) -> None:
     """A no is told to it and nothing is made; a yes switches at the turn's end. Its words are never sent."""
-    begin(tui, plugin, {"RESUME_HOOKS_HANDOFF_TOOL": "on", "RESUME_HOOKS_HANDOFF_SENDS": "on"})
+    store(tui.home.config, handoff_sends="on")
+    begin(tui, plugin, {"RESUME_HOOKS_HANDOFF_TOOL": "on"})
     offer_tool(tui)
     for key, told in (("Enter", "The user said no"), ("2", "The user agreed")):
         tui.api.clear()
@@ -483,7 +485,8 @@ def test_the_model_may_ask_where_that_was_switched_on(tui: Tui, plugin: Path, pa
 
 def test_a_next_step_is_sent_where_that_was_chosen(modern: Tui, plugin: Path, parent: Path, tmp_path: Path) -> None:
     """As the person's own prompt, word for word; the draft waits. The tool that was not switched on is not there."""
-    begin(modern, plugin, {"RESUME_HOOKS_HANDOFF_SENDS": "on"} | engine(tmp_path, f"time.sleep(2); {AS_ALWAYS}"))
+    store(modern.home.config, handoff_sends="on")
+    begin(modern, plugin, engine(tmp_path, f"time.sleep(2); {AS_ALWAYS}"))
     modern.submit(f"/handoff {STEP}")
     modern.type("a draft of mine")
     modern.wait_for("Mock reply 1")

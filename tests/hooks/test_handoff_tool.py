@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.hooks.inside import CHOICES, MOST_STEP, answered
-from tests.builders import SESSION, ConfigHome, conversation, write_session
+from tests.builders import SESSION, ConfigHome, conversation, store, write_session
 
 EVENT = {"screen": True, "session_id": SESSION}
 
@@ -62,10 +62,13 @@ def test_only_the_first_choice_is_a_yes(said: str) -> None:
 
 
 def test_what_the_model_wrote_is_never_sent(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """``handoff_sends`` is about what a person typed."""
+    """``handoff_sends`` is about what a person typed, and no variable sets it: a repository may."""
     write_session(config_home.project(), SESSION, conversation(2))
     assert answered("handoff", {**EVENT, "args": "go"})["send"] is False
     monkeypatch.setenv("RESUME_HOOKS_HANDOFF_SENDS", "on")
+    monkeypatch.setenv("CLAUDE_PLUGIN_OPTION_HANDOFF_SENDS", "true")
+    assert answered("handoff", {**EVENT, "args": "go"})["send"] is False
+    store(config_home.config, handoff_sends="on")
     assert answered("handoff", {**EVENT, "args": "go"})["send"] is True
     assert answered("handoff", {**EVENT, "args": ""})["send"] is False
     assert answered("handoff", {**EVENT, "args": "go", "by_model": True})["send"] is False
