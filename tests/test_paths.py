@@ -265,3 +265,20 @@ def test_no_folder_of_somebody_elses_becomes_our_state(tmp_path: Path) -> None:
         paths.private_folder(os.path.join(Where(own).state, "index"), Where(own))
         assert Where(own).state == str(tmp_path / name)
         assert settings.refused(Where(own)) == []
+
+
+def test_no_folder_of_the_project_becomes_our_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it is all like ours, and by a path that is another in each process: it says who is sent sessions."""
+    project, other = tmp_path / "unpacked", tmp_path / "clone"
+    for folder in (project, other):
+        (folder / ".rh" / "pending").mkdir(parents=True)
+    (other / ".git").mkdir()
+    (tmp_path / "link").symlink_to(project / ".rh")
+    monkeypatch.chdir(project)
+    home = {"HOME": str(tmp_path), "CLAUDE_PROJECT_DIR": str(project)}
+    for named in (project / ".rh", "/proc/self/cwd/.rh", tmp_path / "link", other / ".rh", other):
+        environ = home | {"RESUME_HOOKS_HOME": str(named)}
+        assert Where(environ).state == f"{tmp_path}/.claude/resume-hooks", named
+        (said,) = settings.refused(Where(environ))
+        assert said.endswith("it lies in the project, or in a repository")
+    assert Where(home | {"RESUME_HOOKS_HOME": str(tmp_path / "own")}).state == str(tmp_path / "own")

@@ -13,6 +13,8 @@ import stat
 import unicodedata
 from typing import Any, BinaryIO, Callable, Dict, List, Mapping, Optional
 
+from resume_hooks.project_places import is_outside, lies_in_repository, projects_of
+
 MAX_KEY = 200  # characters of a project key before the client cuts it and adds a hash
 MAX_OBJECT = 1024 * 1024  # bytes of a small JSON file; a larger one is something else
 
@@ -50,7 +52,8 @@ class Where:
         self.file_history: str = os.path.join(self.config, FILE_HISTORY)
         """The folder that holds one folder a session, of earlier states of the user's files."""
         own = env.get("RESUME_HOOKS_HOME") or ""
-        self.state: str = os.path.abspath(own) if not why_not_state(own) else os.path.join(self.config, "resume-hooks")
+        usual = os.path.join(self.config, "resume-hooks")
+        self.state: str = os.path.abspath(own) if not why_not_state(own, env) else usual
         """Our own folder, which outlives the plugin: ``$RESUME_HOOKS_HOME`` or beside the client's projects."""
 
 
@@ -67,13 +70,16 @@ MARK = ".resume-hooks-state"
 """A file that we leave in a state folder that a variable names."""
 
 
-def why_not_state(folder: str) -> str:
+def why_not_state(folder: str, env: Mapping[str, str]) -> str:
     """Why a folder that a variable names can't be our state folder, as the end of a sentence; ``""`` if it can.
 
-    A repository's settings can set a variable, and what lies in our folder is ours to replace and to remove.
+    A repository's settings can set a variable. What lies in our folder says which team is sent sessions and where
+    documents go, and is ours to replace and to remove: so it is none of the project's, and none in a repository.
     """
     if not os.path.isabs(folder):
         return "it is not an absolute path"  # it would put what sessions hold into whatever folder a hook runs in
+    if not is_outside(folder, projects_of(env)) or lies_in_repository(folder):
+        return "it lies in the project, or in a repository"
     try:
         every = set(os.listdir(folder))
     except OSError:

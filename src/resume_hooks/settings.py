@@ -265,7 +265,7 @@ def refused(where: Where | None = None) -> list[str]:
             sentences.append(f"{name} ({source}) must be {error}, not {raw!r}")
     environ = (where or Where()).environ
     own = environ.get("RESUME_HOOKS_HOME", "")
-    if own and (why := why_not_state(own)):
+    if own and (why := why_not_state(own, environ)):
         sentences.append(f"RESUME_HOOKS_HOME has no effect: {why}")
     for name, key in KEYS.items():
         if key.stored_only and environ.get(_variable(name)):

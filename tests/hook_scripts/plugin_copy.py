@@ -106,6 +106,7 @@ def make_plugin(folder: Path) -> PluginCopy:
     needed = [
         "errors",
         "paths",
+        "project_places",
         "part_table",
         "seam",
         "storage/removal",

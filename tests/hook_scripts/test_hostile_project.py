@@ -372,6 +372,50 @@ def test_no_program_loads_what_it_finds_through_its_own_folder(tmp_path: Path, n
     assert done.stdout == b"unset"
 
 
+@pytest.mark.parametrize("where", ["/proc/self/cwd", "/proc/thread-self/cwd/", "{folder}/../{name}"])
+def test_the_working_folder_is_not_what_a_variable_says(tmp_path: Path, where: str) -> None:
+    """``PWD`` may be the project's word: then a folder on PATH would be looked at from elsewhere than it is used."""
+    machine = make_machine("neither", tmp_path, "")
+    folder = machine.folder
+    programs = folder / "bin"
+    programs.mkdir(exist_ok=True)
+    script = f'. "{machine.plugin}/hooks/programs"; printf %s "$PATH"; pwd -P'
+    env = machine.env | {
+        "PWD": where.format(folder=folder, name=folder.name),
+        "PATH": "/usr:/proc/self/cwd/bin:bin:/usr/bin:/bin",
+        "LOCPATH": f"/workspace:{folder}",
+    }
+    done = subprocess.run(["/bin/sh", "-c", script], env=env, cwd=folder, capture_output=True, check=True)
+    assert done.stdout.decode() == f"/usr:/usr/bin:/bin{folder.resolve()}\n"
+
+
+@pytest.mark.parametrize("zone", ["/proc/self/fd/0", "/dev/tty", ":/etc/passwd", "../../x", "./x", ":x"])
+def test_a_time_zone_is_no_file(tmp_path: Path, zone: str) -> None:
+    """Of a file the C library reads all, which may be a pipe, or the event itself; names and rules stay."""
+    machine = make_machine("neither", tmp_path, "")
+    script = f'. "{machine.plugin}/hooks/programs"; printf %s "${{TZ-unset}} ${{TZDIR-unset}}"'
+    for given, left in ((zone, "unset"), ("Europe/Berlin", "Europe/Berlin"), ("<-03>3", "<-03>3")):
+        env = machine.env | {"TZ": given, "TZDIR": str(machine.folder)}
+        done = subprocess.run(["/bin/sh", "-c", script], env=env, cwd=machine.folder, capture_output=True, check=True)
+        assert done.stdout.decode() == f"{left} unset"
+
+
+@pytest.mark.parametrize("named", ["{folder}/.rh", "/proc/self/cwd/.rh", "{folder}/../other/.rh"])
+def test_no_state_of_the_projects_counts(tmp_path: Path, named: str) -> None:
+    """With notes like ours in it, a start or a turn's end would send sessions to whom it names."""
+    machine = make_machine("neither", tmp_path, "")
+    (machine.folder / ".rh" / "pending").mkdir(parents=True)
+    other = machine.folder.parent / "other"
+    (other / ".rh" / "pending").mkdir(parents=True)
+    (other / ".git").mkdir()
+    script = f'. "{machine.plugin}/hooks/programs"; find_state; printf %s "$state"'
+    for given, own in ((named.format(folder=machine.folder), False), (str(tmp_path / "own"), True)):
+        Path(tmp_path / "own" / "pending").mkdir(parents=True, exist_ok=True)
+        env = machine.env | {"RESUME_HOOKS_HOME": given}
+        done = subprocess.run(["/bin/sh", "-c", script], env=env, cwd=machine.folder, capture_output=True, check=True)
+        assert (done.stdout.decode() == given) is own
+
+
 @pytest.mark.parametrize("home", [{"HOME": "."}, {"HOME": "{root}"}, {"USER": "-", "OLDPWD": "{root}"}, {"USER": "+"}])
 @pytest.mark.parametrize("kind", ["uv", "python3.9"])
 def test_no_repository_passes_for_the_home_folder(tmp_path: Path, kind: str, home: dict[str, str]) -> None:

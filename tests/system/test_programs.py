@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from resume_hooks import project_places
 from resume_hooks.system import programs
 
 
@@ -23,7 +24,8 @@ def program(path: Path, text: str = "") -> str:
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working folder, in a repository in a repository; the home is three folders above it."""
-    monkeypatch.setattr(programs, "_home", lambda: str(tmp_path / "home"))
+    for module in (programs, project_places):
+        monkeypatch.setattr(module, "home_folder", lambda: str(tmp_path / "home"))
     folder = tmp_path / "home" / "outer" / "repo" / "pkg"
     folder.mkdir(parents=True)
     (folder.parent / ".git").mkdir()

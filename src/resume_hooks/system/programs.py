@@ -4,9 +4,6 @@ Invariant: a project never decides what is started. A program is looked for outs
 and gets the variables of a list; whatever it looks for in its working folder or above, the project has put nothing
 there. Who has a reason for another folder or for the whole environment says so: ``folder`` and ``environ`` are given.
 Standard library, Python 3.9; what is imported late would cost a prompt milliseconds.
-
-The project is the client's folder and the working folder, each with the outermost repository around it. The user's home
-folder is none, nor is what lies above it: some keep it in a repository, and their own programs lie in it.
 """
 
 from __future__ import annotations
@@ -14,7 +11,9 @@ from __future__ import annotations
 import os
 import sys
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NoReturn, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Mapping, NoReturn, Optional, Sequence, Tuple
+
+from resume_hooks.project_places import home_folder, is_outside, projects_of
 
 if TYPE_CHECKING:
     import subprocess
@@ -45,25 +44,25 @@ _PASSED_OUTSIDE = frozenset(
 
 def environment(env: Mapping[str, str]) -> Dict[str, str]:
     """What a program gets of ``env``: the variables of our list, and PATH without the project's folders."""
-    projects = _projects(env)
+    projects = projects_of(env)
     found = {name: value for name, value in env.items() if name in _PASSED or name.startswith("LC_")}
     if "HOME" in env:
-        found["HOME"] = _home()  # which HOME may say otherwise: pip and others read their settings there
+        found["HOME"] = home_folder()  # which HOME may say otherwise: pip and others read their settings there
     for name in _PASSED_OUTSIDE & env.keys():
-        if _is_outside(env[name], projects):
+        if is_outside(env[name], projects):
             found[name] = env[name]
     return {**found, "PATH": search_path(env)}
 
 
 def search_path(env: Mapping[str, str]) -> str:
     """PATH without folders that are relative or the project's; never ``""``, the current one."""
-    return _without(env.get("PATH", ""), tuple(_projects(env)))
+    return _without(env.get("PATH", ""), tuple(projects_of(env)))
 
 
 @lru_cache(maxsize=8)
 def _without(path: str, projects: Tuple[str, ...]) -> str:
     """See ``search_path``. To resolve all folders takes a millisecond, and one run starts several programs."""
-    return os.pathsep.join(folder for folder in path.split(os.pathsep) if _is_outside(folder, projects)) or os.defpath
+    return os.pathsep.join(folder for folder in path.split(os.pathsep) if is_outside(folder, projects)) or os.defpath
 
 
 def find(name: str, env: Mapping[str, str]) -> Optional[str]:
@@ -75,7 +74,7 @@ def find(name: str, env: Mapping[str, str]) -> Optional[str]:
         return name
     endings = ("", ".exe") if os.name == "nt" else ("",)
     if os.path.dirname(name):
-        folders = [os.path.dirname(name)] if _is_outside(os.path.dirname(name), _projects(env)) else []
+        folders = [os.path.dirname(name)] if is_outside(os.path.dirname(name), projects_of(env)) else []
     else:
         folders = search_path(env).split(os.pathsep)
     for folder in folders:
@@ -89,7 +88,7 @@ def find(name: str, env: Mapping[str, str]) -> Optional[str]:
 def temporary_folders(env: Mapping[str, str]) -> str:
     """The folder for temporary ones: TMPDIR, unless that lies in the project, where programs would find its files."""
     named = env.get("TMPDIR") or env.get("TEMP", "")
-    return named if _is_outside(named, _projects(env)) and os.path.isdir(named) else "/tmp"  # noqa: S108 - made private
+    return named if is_outside(named, projects_of(env)) and os.path.isdir(named) else "/tmp"  # noqa: S108 - made private
 
 
 def start(
@@ -133,52 +132,3 @@ def become(program: str, words: Sequence[str], folder: str, environ: Mapping[str
     """Become the client, as if the user had started it by hand in ``folder``: with all that is the user's. OSError."""
     os.chdir(folder)
     os.execve(program, [program, *words], environ)  # noqa: S606 - no shell is wanted
-
-
-def _projects(env: Mapping[str, str]) -> List[str]:
-    """The real folders of the project, each with a slash behind it."""
-    folders = [env.get("CLAUDE_PROJECT_DIR", "")]
-    try:
-        folders.append(os.getcwd())
-    except OSError:  # it is gone, and all that was in it
-        folders.append(env.get("PWD", ""))
-    home = os.path.join(os.path.realpath(_home()), "")
-    found = []
-    for folder in folders:
-        if os.path.isabs(folder):
-            root = _outermost(os.path.realpath(folder), home)
-            if root:
-                found.append(os.path.join(root, ""))
-    return found
-
-
-def _home() -> str:
-    """The user's home folder by the system's list of users: HOME may be the project's word."""
-    try:
-        import pwd  # exists where there are users in our sense
-
-        return pwd.getpwuid(os.getuid()).pw_dir
-    except (ImportError, KeyError):
-        return os.path.expanduser("~") if os.name == "nt" else ROOT
-
-
-def _outermost(folder: str, home: str) -> str:
-    """The outermost repository around a folder below the home, else the folder; ``""`` for the home, or one above."""
-    if home.startswith(os.path.join(folder, "")):
-        return ""
-    found, above = folder, os.path.dirname(folder)
-    while not home.startswith(os.path.join(above, "")):
-        if os.path.lexists(os.path.join(above, ".git")):
-            found = above
-        if above == os.path.dirname(above):
-            break
-        above = os.path.dirname(above)
-    return found
-
-
-def _is_outside(path: str, projects: Sequence[str]) -> bool:
-    """Whether a path is absolute and lies in no project, by what it really leads to."""
-    if not os.path.isabs(path):
-        return False
-    real = os.path.join(os.path.realpath(path), "")
-    return not any(real.startswith(project) for project in projects)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.parts.team.rows import Database, bounded_memory, whole
+from resume_hooks.project_places import is_outside, projects_of
 from resume_hooks.system.plugin_files import CHECKOUT
 from resume_hooks.system.text import plain_line
 
@@ -98,7 +99,7 @@ def connected(service: str, *, any_form: bool = False) -> Iterator[Database]:
     """
     driver = _driver()
     with refusals():
-        with bounded_memory():
+        with bounded_memory(), _without_variables_of_a_project():
             connection = _bounded(driver).connect(**_options(service), autocommit=True)
         with connection:
             if connection.info.server_version < OLDEST:
@@ -216,6 +217,32 @@ def _options(service: str) -> dict[str, Any]:
             options["sslrootcert"] = "system"
             _name_authorities()
     return options
+
+
+_FILES = frozenset(
+    {"PGSERVICEFILE", "PGSYSCONFDIR", "PGPASSFILE", "PGSSLROOTCERT", "PGSSLCERT", "PGSSLKEY", "PGSSLCRL", "PGSSLCRLDIR"}
+)
+"""Variables of libpq that name a file, or a folder of files."""
+
+
+@contextlib.contextmanager
+def _without_variables_of_a_project() -> Iterator[None]:
+    """Leave libpq's variables out within the block: a repository may set them, and they say whom it trusts and asks.
+
+    Those stay that name a file outside the project, and a password.
+    """
+    projects = projects_of(os.environ)
+    left_out = {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith("PG") and name != "PGPASSWORD" and not (name in _FILES and is_outside(value, projects))
+    }
+    for name in left_out:
+        del os.environ[name]
+    try:
+        yield
+    finally:
+        os.environ.update(left_out)
 
 
 def _name_authorities() -> None:

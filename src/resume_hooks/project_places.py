@@ -1,0 +1,69 @@
+"""What the project is, for who must not let it decide something: which program is started, where our notes lie.
+
+The project is the client's folder and the working folder, each with the outermost repository around it. The user's home
+folder is none, nor is what lies above it: some keep it in a repository, and their own programs lie in it.
+Standard library, Python 3.9.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+ROOT = os.path.abspath(os.sep)
+
+
+def projects_of(env: Mapping[str, str]) -> list[str]:
+    """The real folders of the project, each with a slash behind it."""
+    folders = [env.get("CLAUDE_PROJECT_DIR", "")]
+    try:
+        folders.append(os.getcwd())
+    except OSError:  # it is gone, and all that was in it
+        folders.append(env.get("PWD", ""))
+    home = os.path.join(os.path.realpath(home_folder()), "")
+    found = []
+    for folder in folders:
+        if os.path.isabs(folder):
+            root = _outermost(os.path.realpath(folder), home)
+            if root:
+                found.append(os.path.join(root, ""))
+    return found
+
+
+def home_folder() -> str:
+    """The user's home folder by the system's list of users: HOME may be the project's word."""
+    try:
+        import pwd  # exists where there are users in our sense
+
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except (ImportError, KeyError):
+        return os.path.expanduser("~") if os.name == "nt" else ROOT
+
+
+def _outermost(folder: str, home: str) -> str:
+    """The outermost repository around a folder below the home, else the folder; ``""`` for the home, or one above."""
+    if home.startswith(os.path.join(folder, "")):
+        return ""
+    found, above = folder, os.path.dirname(folder)
+    while not home.startswith(os.path.join(above, "")):
+        if os.path.lexists(os.path.join(above, ".git")):
+            found = above
+        if above == os.path.dirname(above):
+            break
+        above = os.path.dirname(above)
+    return found
+
+
+def lies_in_repository(folder: str) -> bool:
+    """Whether a folder is a repository's root or lies in one, by what it really leads to; the home's own is none."""
+    real = os.path.realpath(folder)
+    home = os.path.join(os.path.realpath(home_folder()), "")
+    return _outermost(real, home) not in {"", real} or os.path.lexists(os.path.join(real, ".git"))
+
+
+def is_outside(path: str, projects: Sequence[str]) -> bool:
+    """Whether a path is absolute and lies in no project, by what it really leads to."""
+    if not os.path.isabs(path):
+        return False
+    real = os.path.join(os.path.realpath(path), "")
+    return not any(real.startswith(project) for project in projects)
