@@ -73,7 +73,7 @@ def test_the_shortest_lane(config_home: ConfigHome, prompt: str) -> None:
         for name in (
             "", ".paths", ".errors", ".settings", ".system", ".system.text", ".system.clipboard", ".hooks",
             ".system.invocation", ".hooks.prompt", ".hooks.reply", ".hooks.triggers",
-            ".hooks.plain_cards", ".part_table", ".seam",
+            ".hooks.plain_cards", ".part_table", ".project_places", ".seam",
         )
     }  # fmt: skip
 

@@ -282,3 +282,23 @@ def test_no_folder_of_the_project_becomes_our_state(tmp_path: Path, monkeypatch:
         (said,) = settings.refused(Where(environ))
         assert said.endswith("it lies in the project, or in a repository")
     assert Where(home | {"RESUME_HOOKS_HOME": str(tmp_path / "own")}).state == str(tmp_path / "own")
+
+
+def test_a_configuration_folder_of_the_projects_names_no_team(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``CLAUDE_CONFIG_DIR`` and ``HOME`` may be a repository's word, too; what is stored there alone does not count."""
+    project = tmp_path / "project"
+    state = project / ".cc" / "resume-hooks"
+    state.mkdir(parents=True)
+    (state / "settings.json").write_text('{"version": 1, "team_model_search": "on", "notice_percent": 50}')
+    monkeypatch.chdir(project)
+    for environ in ({"CLAUDE_CONFIG_DIR": "/proc/self/cwd/.cc"}, {"CLAUDE_CONFIG_DIR": str(project / ".cc")}):
+        where = Where({"HOME": str(tmp_path), **environ})
+        assert paths.is_projects_state(where)
+        given = settings.load(where)
+        assert (given["team_model_search"].value, given["notice_percent"].value) == ("off", 50)
+        assert any("counts for nothing" in said for said in settings.refused(where))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    (project / ".git").mkdir()
+    assert paths.is_projects_state(Where({"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(project / ".cc")}))
+    assert not paths.is_projects_state(Where({"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(tmp_path / "own")}))

@@ -13,7 +13,7 @@ import stat
 import unicodedata
 from typing import Any, BinaryIO, Callable, Dict, List, Mapping, Optional
 
-from resume_hooks.project_places import is_outside, lies_in_repository, projects_of
+from resume_hooks.project_places import home_folder, is_outside, lies_in_repository, projects_of
 
 MAX_KEY = 200  # characters of a project key before the client cuts it and adds a hash
 MAX_OBJECT = 1024 * 1024  # bytes of a small JSON file; a larger one is something else
@@ -87,6 +87,17 @@ def why_not_state(folder: str, env: Mapping[str, str]) -> str:
     names = {name for name in every if not name.startswith(".") and name != "lost+found"}
     theirs = names - STATE_NAMES if every & {MARK, *_TELLING} else names
     return f"{min(theirs)} in it is not ours" if theirs else ""
+
+
+def is_projects_state(where: Where) -> bool:
+    """Whether the state folder lies in the project: who is sent sessions, and where documents go, may be its word.
+
+    ``~/.claude`` of the user's own home never does, whatever that leads to.
+    """
+    usual = os.path.join(home_folder(), ".claude", "resume-hooks")
+    if where.state == usual:
+        return False
+    return not is_outside(where.state, projects_of(where.environ)) or lies_in_repository(where.state)
 
 
 def private_folder(path: str, where: Where) -> str:

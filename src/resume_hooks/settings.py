@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from resume_hooks import part_table
 from resume_hooks.errors import UsageError
-from resume_hooks.paths import MAX_OBJECT, Where, read_object, read_regular, why_not_state
+from resume_hooks.paths import MAX_OBJECT, Where, is_projects_state, read_object, read_regular, why_not_state
 from resume_hooks.seam import with_parts
 
 Value = int | str | tuple[str, ...]
@@ -263,6 +263,9 @@ def refused(where: Where | None = None) -> list[str]:
             KEYS[name].read(raw)
         except ValueError as error:
             sentences.append(f"{name} ({source}) must be {error}, not {raw!r}")
+    if is_projects_state(where or Where()):
+        state = (where or Where()).state
+        sentences.append(f"What {state} says of a team, or of where documents go, counts for nothing: a project has it")
     environ = (where or Where()).environ
     own = environ.get("RESUME_HOOKS_HOME", "")
     if own and (why := why_not_state(own, environ)):
@@ -310,6 +313,9 @@ def _options(where: Where) -> dict[str, object]:
 def _given(names: Iterable[str], where: Where) -> Iterator[tuple[str, str, object]]:
     """The values given for settings as (name, source, raw), the weakest first; empty ones count as not given."""
     stored, options = read_object(settings_file(where)), _options(where)
+    decisive = {name for name, key in KEYS.items() if key.stored_only}
+    if not decisive.isdisjoint([*stored, *options]) and is_projects_state(where):
+        stored, options = ({name: found[name] for name in found if name not in decisive} for found in (stored, options))
     for name in names:
         for source, raw in _sources(name, stored, options, where.environ):
             if raw not in (None, ""):

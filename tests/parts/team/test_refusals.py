@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import ssl
 import zlib
@@ -317,3 +318,25 @@ def test_no_password_is_ever_taken(given: str, tmp_path: Path) -> None:
     home = ConfigHome(tmp_path, tmp_path, {"CLAUDE_CONFIG_DIR": str(tmp_path / "s")})
     with pytest.raises(UsageError, match="never by an address or a password"):
         join(given, home.where)
+
+
+def test_no_variable_of_a_project_says_whom_to_trust(
+    server: Server, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A repository may set libpq's variables: another service file, address or authority would get all that is sent."""
+    project = tmp_path / "project"
+    project.mkdir()
+    services = Path(os.environ["PGSERVICEFILE"])
+    (project / "services").write_text(services.read_text())
+    monkeypatch.chdir(project)
+    for file in ("services", "/proc/self/cwd/services", str(project / "services")):
+        monkeypatch.setenv("PGSERVICEFILE", file)
+        with pytest.raises(TeamFailed, match="definition of service"), connected("alice"):
+            pass
+        assert os.environ["PGSERVICEFILE"] == file
+    monkeypatch.setenv("PGSERVICEFILE", str(services))
+    with monkeypatch.context() as variables:
+        variables.setenv("PGHOSTADDR", "192.0.2.1")
+        variables.setenv("PGSSLMODE", "nonsense")
+        with connected("alice"):
+            pass

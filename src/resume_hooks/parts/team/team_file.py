@@ -12,7 +12,7 @@ import time
 from datetime import datetime, timezone
 from typing import NamedTuple, Optional, Tuple
 
-from resume_hooks.paths import Where, read_object
+from resume_hooks.paths import Where, is_projects_state, read_object
 from resume_hooks.storage import removal, state_file
 from resume_hooks.system.invocation import typed
 
@@ -62,10 +62,12 @@ def folder(where: Where) -> str:
 
 
 def found(where: Where) -> Optional[Team]:
-    """The team that was joined; None for none."""
+    """The team that was joined; None for none, and where the project says which."""
     row = read_object(os.path.join(folder(where), FILE))
     service, login, machine = (row.get(key) for key in ("service", "login", "machine"))
     if row.get("version") != VERSION or not all(isinstance(text, str) and text for text in (service, login, machine)):
+        return None
+    if is_projects_state(where):
         return None
     projects = row.get("projects")
     return Team(str(service), str(login), str(machine), tuple(map(str, projects if isinstance(projects, list) else ())))
