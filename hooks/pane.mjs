@@ -68,11 +68,14 @@ function type($, words) {
   look($, NAMES, '')
 }
 
-async function enter($) {
-  try { await taken($) } finally { $.clock.after(0, () => refill($)) }
+function enter($) { // apart from the press: when that has been answered the client empties the field
+  $.clock.after(0, () => {
+    refill($)
+    quietly($, () => taken($))
+  })
 }
 
-function refill($) { // the client empties the field with Enter, and fills it only with words other than before
+function refill($) { // the client fills the field again only with words other than before
   const { words } = pane
   pane.words = words.endsWith(SPACE) ? words.slice(0, -1) : words + SPACE
   $.ui.invalidate('ui.render')

@@ -137,7 +137,7 @@ def test_a_pane_lists_finds_opens_forks_and_hands_off(sized: Tui, plugin: Path, 
     tui.wait_for("> Write the docs")
     looked_into(tui, "Write the docs")
     tui.type("fuh")
-    tui.wait_for("Nothing found")
+    tui.wait_for(r"docs\s+fuh\s+⏎ look into it")
     for _ in "fuh":
         tui.key("BSpace")
     tui.wait_for("> Write the docs")

@@ -88,7 +88,7 @@ def test_what_is_found(said: ConfigHome) -> None:
         ]
         (one,) = talk.asked("pool leak").said
         assert one.snippet[one.place :].startswith("pool leak")
-        assert one.about.startswith("prompt · turn 1 · 20")
+        assert one.about.startswith("you · turn 1 · 20")
         assert one.strength in {"strong", "fair", "weak"}
         assert here.behind == 0
 
