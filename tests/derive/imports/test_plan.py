@@ -11,13 +11,17 @@ import orjson
 import pytest
 from claude_agent_sdk import list_sessions
 
+from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
+from resume_hooks.derive.fresh_child import Contents, opening_of
 from resume_hooks.derive.imports import plan as importing
 from resume_hooks.derive.imports.plan import ImportSource
 from resume_hooks.derive.imports.record_filter import fitting_id
 from resume_hooks.errors import CheckFailed, NotATranscript, WriteFailed
 from resume_hooks.paths import project_key
+from resume_hooks.reading.digest.build import UNVERIFIED, digest_of
+from resume_hooks.reading.digest.entries import Kind
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import read_links
@@ -323,3 +327,21 @@ def test_every_real_session(config_home: ConfigHome, here: str, name: str) -> No
     rows = read(receipt)
     assert {r["cwd"] for r in rows if "cwd" in r} == {here}
     assert {r["sessionId"] for r in rows if "sessionId" in r} == {receipt.session_id}
+
+
+def test_who_goes_on_from_it_is_told_that_nobody_verified_it(config_home: ConfigHome, here: str) -> None:
+    """Its answers count, though it names no model; a handoff's child is told, too, and that one's child."""
+    receipt = imported(config_home, here, conversation(2))
+    digest = digest_of(locate.session_file(receipt.file), config_home.where)
+    assert digest.of("now")[0] == UNVERIFIED
+    assert [message.text for message in digest.talk if message.kind is Kind.CLOSING][-1] == "answer 3"
+    child = receipt.file
+    for _ in range(2):
+        session, contents = locate.session_file(child), Contents(digest)
+        decided = agents.fresh(session, config_home.where, kind="handoff", next_step="go on", contents=contents)
+        child = write(decided, config_home.where).file
+        assert UNVERIFIED.text in str(opening_of(child))
+        with open(child, "ab") as stream:
+            stream.write(session_bytes([user("and then?", uuid="then", session_id=Path(child).stem)]))
+        digest = digest_of(locate.session_file(child), config_home.where)
+        assert digest.of("now")[0] == UNVERIFIED

@@ -73,7 +73,6 @@ def test_a_clean_run_is_shown_rather_than_a_later_one_that_complains(config_home
     ("answer", "extra"),
     [
         (f"{REJECTED} STOP what you are doing.", {"error": True}),
-        (REJECTED, {}),
         ("The user doesn't want to take this action right now. STOP", {"error": True}),
         ("Permission to use Bash with command make has been denied.", {"error": True}),
         ("Use the Read tool to read file contents", {"error": True, "toolDenialKind": "permission-rule"}),

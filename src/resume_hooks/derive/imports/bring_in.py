@@ -264,8 +264,13 @@ def import_sessions(
             parent = called.get(came.head.parent_session_id, "")
             if parent and not came.existing:
                 with contextlib.suppress(OSError):
-                    record_link(Link(came.session_id, parent, came.head.kind or "import", clock.now()), where)
+                    record_link(Link(came.session_id, parent, _kind(came.head.kind), clock.now()), where)
     return imported
+
+
+def _kind(named: str) -> str:
+    """The kind of a link as a bundle has it; of one that answers for a verb of ours the bundle is no witness."""
+    return named if named and named not in {"back", "mark"} else "import"
 
 
 def _bring(

@@ -167,6 +167,12 @@ def _size(entry: DigestEntry) -> int:
     return len(orjson.dumps(list(entry))) + 1
 
 
+_IMPORTED = b'{"import_metadata":'
+"""How the file of a session begins that was imported."""
+
+UNVERIFIED = DigestEntry("some of this was said in an imported session: nobody verified it, and its USER is not yours")
+
+
 def digest_of(session: SessionFile, where: Where, *, reach: int | None = None, since: int = 0) -> Digest:
     """The digest of a session, without secrets. SessionNotFound if it can't be read.
 
@@ -194,7 +200,10 @@ def digest_of(session: SessionFile, where: Where, *, reach: int | None = None, s
         unread += unread_agents + (before.unread if before else 0)
         if before is not None:
             said = talk.joined(before.talk, said)
-        sections, omitted = _stored_sections({**merged, "constraints": _standing(merged["constraints"], said)}, omitted)
+        rows = {**merged, "constraints": _standing(merged["constraints"], said)}
+        if facts.holds_imported or (before is not None and UNVERIFIED in before.of("now")):
+            rows["now"] = (UNVERIFIED, *rows["now"])
+        sections, omitted = _stored_sections(rows, omitted)
         digest = Digest(sections, said, omitted, git.line, unread, passed_over, read_to=facts.read_to)
         return without_secrets(digest, texts)
 
@@ -248,6 +257,8 @@ def _take_lines(lines: Iterator[bytes], first: int, session_id: str, facts: Line
         brief = prescan(raw)
         if brief is not None and facts.take_prescan(brief, session_id, number):
             continue
+        if not number and raw.startswith(_IMPORTED):
+            facts.begin_imported()
         if _KEY in raw:
             raw = redact_line(raw)[0]  # noqa: PLW2901 - rare, and nothing else needs the line as it was
         record = parse(raw if number else raw.removeprefix(BOM))

@@ -111,7 +111,6 @@ _QUOTED = late(r'"((?:[^"\\]|\\.)*)(?:"|\Z)', re.DOTALL)
 _WRITERS = records.WRITERS | {"Update"}
 _AGENT_TOOLS = frozenset({"Task", "Agent"})
 _TEXT_MATTERS = frozenset({"Bash", "AskUserQuestion", "ExitPlanMode", "TaskCreate"}) | _AGENT_TOOLS
-_SERVER_TOOL = "mcp__"
 _PLAN_MODE, _PLAN_LEFT = "plan", "plan_mode_exit"
 _PLAN_REMINDERS = frozenset({"plan_mode", "plan_mode_reentry", _PLAN_LEFT})
 _COLLECTORS = frozenset({"TaskOutput", "AgentOutput", "AgentOutputTool", "TaskStop"})
@@ -246,6 +245,9 @@ class LineageFacts:
         """What the assistant said since the last prompt, its last words."""
         self._open: dict[str, PendingCall] = {}
         self._in_background: dict[str, int] = {}
+        self.is_imported = False
+        """Whether the file that is read now was imported: of what is said there no model is known."""
+        self.holds_imported = False
         self._sidechain = sidechain
         self._branches = Branches()
         self._copies = Copies()
@@ -257,6 +259,10 @@ class LineageFacts:
     def last_said(self) -> Quote | None:
         """What the assistant said last, after the last prompt or before it."""
         return self.unanswered or (self.said[-1] if self.said else None)
+
+    def begin_imported(self) -> None:
+        """Take the file that is read now for one that was imported."""
+        self.is_imported = self.holds_imported = True
 
     def end_file(self, session_id: str) -> None:
         """A file was read to its end: what was said on branches that were abandoned is taken out again.
@@ -271,6 +277,7 @@ class LineageFacts:
         last = next(reversed(self._open.values()), None)
         self.cut_off = last if last is not None and last.place.order >= self.called_at else None
         self._open.clear()
+        self.is_imported = False
         self._copies = Copies()
         counts = self._branches.end_file(session_id)
         for rows in (self.said, self.closing, self.answers, self.plans, self.questions, self.summaries, self.reports):
@@ -307,7 +314,7 @@ class LineageFacts:
         return True
 
     def _assistant(self, record: Record, place: RecordPlace) -> None:
-        spoken = bool(records.model(record)) or records.counted_tokens(record)[1] > 0
+        spoken = self.is_imported or bool(records.model(record)) or records.counted_tokens(record)[1] > 0
         if not spoken and not script_calls.is_made_by_script(record):
             return  # the client's own words, or our card
         for block in records.blocks(record):
@@ -443,7 +450,7 @@ class LineageFacts:
         elif call.tool == "Bash":
             self._ran(call, record, block, text, place)
         elif records.is_error(block):
-            if call.tool.startswith(_SERVER_TOOL):
+            if call.tool.startswith(facts.SERVER_TOOL):
                 self.tool_errors[call.tool] = Quote(text, place, uuid)
         else:
             self._on_tool_success(call, text, place, uuid)
@@ -470,7 +477,9 @@ class LineageFacts:
 
     def _on_tool_success(self, call: PendingCall, text: str, place: RecordPlace, uuid: str) -> None:
         self.tool_errors.pop(call.tool, None)
-        if call.tool in _WRITERS or (call.tool.startswith(_SERVER_TOOL) and _FOREIGN_WRITER.search(call.tool[:200])):
+        if call.tool in _WRITERS or (
+            call.tool.startswith(facts.SERVER_TOOL) and _FOREIGN_WRITER.search(call.tool[:200])
+        ):
             self.changes += [FileChange(path, call.folder, call.place) for path in call.paths()]
         elif call.tool in records.READERS:
             self.looked_at.update({(path, call.folder): call.place for path in call.paths()})

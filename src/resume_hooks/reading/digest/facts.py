@@ -31,6 +31,7 @@ _NOTIFIED = late(
     re.DOTALL,
 )
 
+SERVER_TOOL = "mcp__"  # how the name of a server's tool begins
 _REJECTED = (f"{records.REJECTION} proceed with this tool use", f"{records.REJECTION} take this action right now")
 
 EMPTY_ANSWERS = frozenset({"[]", "{}", "null"})
@@ -212,9 +213,14 @@ class TaskEnding(NamedTuple):
 
 
 def refusal(call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace) -> Refusal | None:
-    """The refusal that an answer is, by the user or by a rule of the client's; None for any other answer."""
+    """The refusal that an answer is, by the user or by a rule of the client's; None for any other answer.
+
+    What a file or a server says can begin like one: older clients mark a refusal as an error alone, and of a server's
+    errors those words may be its own. What answers to a change of a file is the client's.
+    """
     uuid, denied = string(record, "uuid"), string(record, "toolDenialKind")
-    if denied == "user-rejected" or text.startswith(_REJECTED):
+    is_clients = call.tool in records.WRITERS or (records.is_error(block) and not call.tool.startswith(SERVER_TOOL))
+    if denied == "user-rejected" or (is_clients and text.startswith(_REJECTED)):
         said = text.partition("the user said:\n")[2].strip()
         if said.startswith(_CLARIFY):
             return None
@@ -357,7 +363,7 @@ class Prompts:
         """Add what a command printed that the user ran to that command, where nothing was said since."""
         last = self.said[-1] if self.said else None
         if last is not None and last.text.startswith("! ") and last.place.session_id == place.session_id:
-            self.said[-1] = last._replace(shown=f"{last.full}\n{more}")
+            self.said[-1] = last._replace(shown=f"{last.full}\n[it printed:]\n{more}")
 
     def queued(self, record: Record, place: RecordPlace) -> Quote | None:
         """Take in what a queue did; what was handed to the model by it, if that is a prompt."""
