@@ -26,8 +26,8 @@ PACKAGES = {
 }  # fmt: skip
 
 GROUND = {
-    "__init__", "__main__", "api", "clock", "errors", "part", "part_table", "paths", "seam", "settings", "team",
-    "version",
+    "__init__", "__main__", "api", "clock", "errors", "part", "part_table", "paths", "project_places", "seam",
+    "settings", "team", "version",
 }  # fmt: skip
 
 

@@ -203,8 +203,8 @@ def test_a_pane_names_its_ways_and_what_it_can_not_open(
         assert re.search(rf"{PROMPT_SIGN} *$", tui.text(), re.MULTILINE), "no letter is left in the prompt"
         listed(tui, "/sessions --all", "far", "Far away")
         looked_into(tui, "Far away")
-        way(tui, "goes on in this session", 0)
-        tui.wait_for("at home in another folder")
+        way(tui, "copies how to open it in", 0)
+        tui.wait_for("belongs to another folder")
         tui.wait_for(rf"claude\s+--resume\s+{session_id(3)[:8]}")
         listed(tui, "/search", "docs", "Write the docs")
         others.unlink()

@@ -109,6 +109,8 @@ SUMMARY_READS = 180_000
 default a smaller model is asked. The summary module is not loaded for these two numbers; a test compares them."""
 
 GO_ON, TRIM, HANDOFF, ROLLOVER, COMPACT = "go on", "trim", "handoff", "rollover", "compact"
+FRESH = frozenset({HANDOFF, ROLLOVER})
+"""The ways that need something that was asked."""
 
 
 class Estimate(NamedTuple):
@@ -227,6 +229,8 @@ def compare(session: SessionFile, where: Where, at: str, *, limit: int = QUICK_L
     # A summary reads the conversation, and what is left of it from before a compaction.
     whole = trimmed is not None and not (trimmed.chain and trimmed.chain[0].boundary)
     spoken = context.tokens - base.tokens if whole else round(glance.size / CHARACTERS_PER_TOKEN)
+    # Nobody asked anything yet: there is nothing to hand off.
+    is_blank = not glance.own_turns and not glance.is_sidechain
     measured = _Measured(context, seen, base, trimmed, fresh, min(spoken, SUMMARY_READS))
     return Comparison(
         session_id=session.session_id,
@@ -237,8 +241,8 @@ def compare(session: SessionFile, where: Where, at: str, *, limit: int = QUICK_L
         base=base,
         age=seen.age(now_ms),
         warm=warm,
-        estimates=_estimates(measured, warm=warm),
-        dial=_dial(sizes, measured),
+        estimates=tuple(way for way in _estimates(measured, warm=warm) if not is_blank or way.name not in FRESH),
+        dial=_dial(() if is_blank else sizes, measured),
         trim_estimated=trim_estimated,
         planned=planned,
         prompts_left=left,

@@ -18,7 +18,7 @@ from typing import Any, Dict, Optional
 from resume_hooks.hooks import reply
 from resume_hooks.hooks.plain_cards import help_card, pasted_card, session_card
 from resume_hooks.hooks.reply import host_of
-from resume_hooks.hooks.triggers import BARE, UNASKED, Trigger, of_command, recognise
+from resume_hooks.hooks.triggers import BARE, ROWS, UNASKED, Trigger, of_command, recognise
 from resume_hooks.paths import is_session_id, read_object
 from resume_hooks.system.clipboard import NOT_COPIED, copy
 from resume_hooks.system.invocation import typed
@@ -43,8 +43,10 @@ def main_of_module() -> int:
     if event is None:
         return 1
     trigger = of_command(reply.field(event, "command"), reply.field(event, "args").strip())
-    text = plain(answer(trigger, reply.field(event, "session_id")))
-    told = {} if trigger.verb == UNASKED else {"text": text.removeprefix("resume-hooks: ")}
+    is_typed = trigger.verb in ROWS and trigger.verb != UNASKED
+    # An id is of no use to who is in the session.
+    text = _state_and_remedy() if trigger.verb == "resume" else answer(trigger, reply.field(event, "session_id"))
+    told = {"text": plain(text).removeprefix("resume-hooks: ")} if is_typed else {}
     reply.write(json.dumps(told).encode())
     return 0
 

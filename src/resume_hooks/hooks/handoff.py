@@ -16,7 +16,7 @@ from resume_hooks.derive.fresh_child import DIGEST_LINE, OPENING_LINE, Contents,
 from resume_hooks.derive.opening_size import ALL, split_size, tokens_of
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks import pending_handoff, reply
-from resume_hooks.hooks.child_cards import child_card
+from resume_hooks.hooks.child_cards import child_card, opened
 from resume_hooks.hooks.pending_handoff import MOST, PendingHandoff
 from resume_hooks.hooks.plain_cards import ROW
 from resume_hooks.hooks.request import Request, TriggerAnswer, refuse_option, time_limit
@@ -104,7 +104,7 @@ def _forked(parent: SessionFile, request: Request) -> TriggerAnswer:
     def card(copied: Copied) -> str:
         return child_card("forked", receipt, copied, ["carries the whole conversation"], slash=request.slash)
 
-    return TriggerAnswer(receipt.in_client, card)
+    return TriggerAnswer(receipt.in_client, card, remark=opened(receipt))
 
 
 def _answer_of(receipt: Receipt, request: Request, facts: Sequence[str] = ()) -> TriggerAnswer:

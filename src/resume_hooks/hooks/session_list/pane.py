@@ -57,6 +57,9 @@ WAYS = (
 None has a letter: every letter goes to the search.
 """
 
+ELSEWHERE = {OPEN: "", "handoff": "a fresh session is made; ", FORK: "a copy is made; ", UNDO: "a copy is made; "}
+"""What happens first on a way, where a session is of another project: then a command is copied that opens it there."""
+
 AHEAD = 100
 """Rows before and behind the marked one that the module has, so that it moves among them without asking."""
 
@@ -110,7 +113,7 @@ def looked(event: dict[str, Any], path: str | None, where: Where) -> dict[str, A
     if asked.step == PREVIEW:
         return {"preview": _preview(asked, where), "next": ""}
     if asked.step == PAGE:
-        return _page(asked, where)
+        return _page(asked, event, where)
     folder = home_folder(HeadTail(path), where) if path else current_folder()
     with time_limit(typed("resume")):
         return _listed(asked, folder, where)
@@ -226,7 +229,7 @@ def _preview(asked: PaneEvent, where: Where) -> list[str]:
     return _text(asked, room, where).lines
 
 
-def _page(asked: PaneEvent, where: Where) -> dict[str, Any]:
+def _page(asked: PaneEvent, event: dict[str, Any], where: Where) -> dict[str, Any]:
     """A page of the session that is marked, from the hit on or, without one, of its outline, and what there is to do.
 
     On its first page the way that is marked is to read on from a hit, and to resume a session that has none.
@@ -236,6 +239,8 @@ def _page(asked: PaneEvent, where: Where) -> dict[str, Any]:
     heading = [row.title] if room > LEAST else []
     shown = _text(asked, room - len(heading), where)
     ways = [way for way in WAYS if way[0] != UNDO or was_compacted(row.path)]
+    if not _is_at_home(row, event):
+        ways = [(word, name, _elsewhere(word, what, row)) for word, name, what in ways]
     first = [word for word, *_ in ways].index(ON if asked.reference else OPEN)
     lines = [cut(line, asked.columns) for line in [*heading, *shown.lines]]
     return {
@@ -244,6 +249,11 @@ def _page(asked: PaneEvent, where: Where) -> dict[str, Any]:
         "page": shown.number,
         **({} if asked.page else {"way": first}),
     }
+
+
+def _elsewhere(word: str, what: str, row: ListedSession) -> str:
+    """What a way does where the session is of another project, which the running client can't open."""
+    return f"{ELSEWHERE[word]}copies how to open it in {row.folder}" if word in ELSEWHERE else what
 
 
 def _text(asked: PaneEvent, room: int, where: Where) -> Page:
@@ -302,15 +312,20 @@ def done(word: str, event: dict[str, Any], here: str, where: Where) -> dict[str,
 
 def _opened(session_id: str, row: ListedSession, event: dict[str, Any], remark: str) -> dict[str, Any]:
     """Open a session of this project in the running client; of another one copy the command that does."""
-    here = event.get("transcript_path")
     command = resume_command(row.folder, session_id)
     if not os.path.isdir(row.folder):
         raise SessionNotFound(f"Its folder {row.folder} is gone", f"In a shell: {typed(f'resume {session_id}')}")
     by_hand = plain(f"To open it, in a shell: {command}")
-    if isinstance(here, str) and _project(here) == _project(row.path):
+    if _is_at_home(row, event):
         return {"open": session_id, "by_hand": by_hand, "fill": "", "remark": plain(remark)}
     copied = prompt.copied(command)
-    return {"text": plain(f"It is at home in another folder. {copied.sentence('Its command')}: {command}")}
+    return {"text": plain(f"It belongs to another folder. The command that opens it: {command} ({copied.how})")}
+
+
+def _is_at_home(row: ListedSession, event: dict[str, Any]) -> bool:
+    """Whether a session is of the project of the running client, which then can open it."""
+    here = event.get("transcript_path")
+    return isinstance(here, str) and _project(here) == _project(row.path)
 
 
 def _project(path: str) -> str:
