@@ -282,3 +282,11 @@ def test_one_line() -> None:
     assert one_line(" a\n\u2028 b\u00a0c ", 80) == "a b c"
     assert one_line("ab cdef", 4) == "ab\u2026"
     assert one_line("abcd", 4) == "abcd"
+
+
+def test_a_child_dated_ahead_counts_as_gone_on_in(tmp_path: Path) -> None:
+    """Its file is older than it says that it is itself: what was said there can't be told from what it began with."""
+    head = {"continue_metadata": {"continued_at": "9999-01-01T00:00:00.000Z"}, "type": "system"}
+    path = tmp_path / f"{SESSION}.jsonl"
+    path.write_bytes(session_bytes([head, *conversation(2)]))
+    assert HeadTail(str(path)).touched

@@ -350,7 +350,10 @@ def unfinished(parent: SessionFile, where: Where) -> Receipt | None:
     made = existing_child(parent, "rollover", where)
     if made is None or digest_at(readable(made.file, where).path) is None:
         return None
-    first = agent_at(made.file, where).ends(made.file).first_records[0]
+    ends = agent_at(made.file, where).ends(made.file)
+    if ends.own_turns:
+        return None  # of a fresh child that is sure, whatever its clock said
+    first = ends.first_records[0]
     return None if mapping(first, "continue_metadata").get("summary_included") else made
 
 

@@ -33,6 +33,7 @@ from resume_hooks.transcripts.lines import BOM, open_transcript, read_lines
 REACH = 65_536  # bytes read at each end: what the client's own listing reads
 WIDE_REACH = 1024 * 1024  # bytes at an end that are read where its usual reach holds no prompt, or no answer
 TITLE_LENGTH = 80
+_COARSE = 2  # seconds by which the time of a file may lie before what was written into it
 _OURS = b'"continue_metadata"'  # in the first line of a child of ours
 _TITLE_SOURCE = 8_192  # characters of the text that a title is taken from
 
@@ -235,9 +236,12 @@ class HeadTail:
 
     @cached_property
     def touched(self) -> bool:
-        """Whether somebody went on here; false for a child of ours that was never resumed, whatever it holds."""
+        """Whether somebody went on here; false for a child of ours that was never resumed, whatever it holds.
+
+        A child that says it was made later than its file was written tells nothing: its clock, or its word, is wrong.
+        """
         at = self.derived_at
-        if not at:
+        if not at or at > clock.from_epoch(self.mtime + _COARSE):
             return self.own_turns
         return self.holds(lambda record: is_talk(record) and clock.normal(record.get("timestamp")) > at)
 

@@ -261,3 +261,20 @@ def test_too_many_instructions(config_home: ConfigHome, parent: Path) -> None:
     """Refused before anything is made."""
     with pytest.raises(UsageError, match="more than"):
         summaries.plan(locate.session_file(str(parent)), config_home.where, wish="x" * (MAX_WISH + 1))
+
+
+def test_a_child_in_which_somebody_worked_is_never_replaced(config_home: ConfigHome, parent: Path) -> None:
+    """Whatever its first line says of when it was made: a clock that was ahead, a file that came from elsewhere."""
+    outcome, _ = run(config_home, parent, HeadlessFailed("no"))
+    child = Path(outcome.receipt.file)
+    session = locate.session_file(str(parent))
+    assert summaries.unfinished(session, config_home.where) is not None
+    first, rest = child.read_bytes().split(b"\n", 1)
+    head = json.loads(first)
+    head["continue_metadata"]["continued_at"] = "2999-01-01T00:00:00.000Z"
+    spoken = user("my work of an hour", uuid="work", ts=99, session_id=child.stem)
+    child.write_bytes(line(head) + b"\n" + rest + line(spoken) + b"\n")
+    assert summaries.unfinished(session, config_home.where) is None
+    again, _ = run(config_home, parent)
+    assert again.receipt.session_id != child.stem
+    assert b"my work of an hour" in child.read_bytes()

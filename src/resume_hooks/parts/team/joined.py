@@ -25,6 +25,8 @@ from resume_hooks.system.git_worktrees import git_folder
 from resume_hooks.system.text import encodable, one_line, plain_line
 
 _LONGEST_CONFIG = 256 * 1024
+_LONGEST_REMOTE = 2_000
+"""Characters of a remote's address that are looked at: the time that takes grows with their square."""
 _CREDENTIALS = re.compile(r"[?#;].*\Z|(?:(?<=://).*|\A[^/]*)(?<!/)@(?=[^@/]+[:/])", re.DOTALL)
 """What may hold a password in an address, or a token: what stands before the host, and what follows the path."""
 
@@ -82,7 +84,8 @@ def project_of(cwd: str) -> str:
     config = configparser.RawConfigParser(strict=False, allow_no_value=True)
     with contextlib.suppress(OSError, ValueError, configparser.Error):
         config.read_string(paths.read_regular(os.path.join(git, "config"), _LONGEST_CONFIG).decode("utf-8", "replace"))
-    remote = (config.get('remote "origin"', "url", fallback="") or "").strip().strip('"')  # git quotes `#` and `;`
+    remote = (config.get('remote "origin"', "url", fallback="") or "")[:_LONGEST_REMOTE]
+    remote = remote.strip().strip('"')  # git quotes `#` and `;`
     named = _REMOTE.match(_CREDENTIALS.sub("", remote))
     if named and not remote.startswith(("/", ".", "file:")):
         return one_line(redact(plain_line(encodable(f"{named[1].lower()}/{named[2]}")))[0], 300)

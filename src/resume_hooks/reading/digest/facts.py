@@ -56,6 +56,7 @@ RECENT = 4  # prompts among which one that stood in the queue is looked for agai
 WAITING = 50  # prompts in a queue among which one is looked for by its text
 
 _INSERTED = (
+    "<channel ",
     "<task-notification",
     "<agent-notification",
     "<agent-message",
