@@ -93,6 +93,8 @@ def _folder(value: str, home: str) -> str:
     path = os.path.realpath(os.path.join(home, value))
     if not _is_inside(path, home):
         raise WriteFailed(f"{SETTING} was passed over: {value} leads out of {home}")
+    if path != os.path.normpath(os.path.join(os.path.realpath(home), value)):
+        raise WriteFailed(f"{SETTING} was passed over: a link leads from {value} to {path}")  # the repository's, say
     return path
 
 

@@ -71,9 +71,12 @@ class TextExtractor:
         self._subagent = subagent
         self._sifting = sifting
         self._titles: set[str] = set()
+        self._is_imported = False
+        """Whether the file is an imported session, whose answers name no model."""
 
     def texts_of(self, record: Record) -> RecordTexts | None:
         """What a record says; None for nothing."""
+        self._is_imported = self._is_imported or "import_metadata" in record
         kind = records.kind(record)
         if kind in bookkeeping.SILENT:
             return None
@@ -82,7 +85,8 @@ class TextExtractor:
             # No model said the card of a fresh session of ours, or what the client puts where an answer must be.
             written = string(records.message(record), "model") == records.SYNTHETIC_MODEL
             told = record.get("isApiErrorMessage") is True or script_calls.is_made_by_script(record)
-            texts = None if written and not told else self._assistant(record)
+            is_ours = written and self._sifting and not (told or self._is_imported)
+            texts = None if is_ours else self._assistant(record)
         elif kind in {records.USER, records.RESULT, records.CALL}:  # the latter two of plain exports
             texts = None if script_calls.is_copy_of_error(record) else self._user(script_calls.with_result(record))
         elif kind in bookkeeping.TITLES:

@@ -1,0 +1,24 @@
+"""A session that was imported is found by what was answered in it."""
+
+from __future__ import annotations
+
+import hashlib
+
+from resume_hooks.derive.child.write import write
+from resume_hooks.derive.imports import plan as importing
+from resume_hooks.derive.imports.plan import ImportSource
+from resume_hooks.search.engine import find
+from resume_hooks.search.scope import Scope
+from tests.builders import ConfigHome, assistant, session_bytes, user
+
+
+def test_its_answers_are_found(config_home: ConfigHome) -> None:
+    """No model is named in them, as in our own cards, which are not taken in."""
+    content = session_bytes([user("how", uuid="a"), assistant("the answer is walrus", uuid="b", parent="a")])
+    source, here = config_home.root / "in", config_home.root / "here"
+    source.write_bytes(content)
+    here.mkdir()
+    came = ImportSource(str(source), "x", hashlib.sha256(content).hexdigest(), len(content))
+    receipt = write(importing.plan(came, str(here), config_home.where), config_home.where)
+    (hit,) = find(["walrus"], Scope(), config_home.where).hits
+    assert (hit.session_id, hit.role) == (receipt.session_id, "reply")
