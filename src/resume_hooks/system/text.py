@@ -105,6 +105,13 @@ def one_line(text: str, limit: int) -> str:
     return shortened(" ".join(text.split()), limit)
 
 
+def quoted_name(name: str) -> str:
+    """A name as it stands among words of ours: in quotes where it holds more than a name needs, and could go on."""
+    return name if _NAME.fullmatch(name) else '"{}"'.format(name.replace('"', "'"))
+
+
+_NAME = re.compile(r"[\w./@+#=~-]+")
+
 _NO_WIDTH = {"Mn", "Me", "Cf"}  # kinds of characters that take no column
 
 

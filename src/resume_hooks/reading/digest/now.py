@@ -18,7 +18,7 @@ from resume_hooks.reading.digest.git_seen import GitSeen, git_seen
 from resume_hooks.reading.digest.repository import RepositoryState
 from resume_hooks.reading.digest.work import TEMPORARY, Paths
 from resume_hooks.redaction.lazy_patterns import late
-from resume_hooks.system.text import counted, plain_line
+from resume_hooks.system.text import counted, plain_line, quoted_name
 
 FILES = 8  # files with changes that are not committed that are named
 _DETACHED = "HEAD"  # what the client notes for a branch where there is none
@@ -68,7 +68,7 @@ def _repository(
         return
     name = seen.branch or branch
     if name and name != _DETACHED:
-        yield entry(f"branch {name}, as last seen in the session", "")
+        yield entry(f"branch {quoted_name(name)}, as last seen in the session", "")
     commit, push = seen.commit, seen.push
     if commit is not None and (push is None or push.order < commit.order):
         yield entry("the session did not push its last commit", commit)
@@ -185,7 +185,7 @@ def _unanswered(facts: LineageFacts, last_prompt: int) -> str:
 
 def _uncommitted(git: RepositoryState, paths: Paths) -> str:
     """The files with changes that are not committed, as they are told from the session's folder."""
-    names = sorted(plain_line(paths.relative(posixpath.join(git.root, name))) for name in git.dirty)
+    names = sorted(quoted_name(plain_line(paths.relative(posixpath.join(git.root, name)))) for name in git.dirty)
     return f"not committed: {_named(names)}"
 
 

@@ -17,7 +17,7 @@ from typing import NamedTuple, Self
 from resume_hooks.paths import Where, open_regular
 from resume_hooks.system.git_view import GitView
 from resume_hooks.system.git_worktrees import root_above
-from resume_hooks.system.text import counted, plain_line
+from resume_hooks.system.text import counted, plain_line, quoted_name
 
 PATIENCE = 0.1  # seconds that git has, from when it was asked
 
@@ -138,7 +138,7 @@ def _was_tip(reflog: str, commit: bytes) -> bool:
 
 
 def _line(state: RepositoryState, count: bytes) -> str:
-    parts = [f"branch {state.branch[:BRANCH]}" if state.branch else "no branch (detached)"]
+    parts = [f"branch {quoted_name(state.branch[:BRANCH])}" if state.branch else "no branch (detached)"]
     if count.isdigit():
         parts.append(f"{counted(int(count), 'commit')} since the session began")
     if state.ahead:
