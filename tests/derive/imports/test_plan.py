@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -345,3 +346,20 @@ def test_who_goes_on_from_it_is_told_that_nobody_verified_it(config_home: Config
             stream.write(session_bytes([user("and then?", uuid="then", session_id=Path(child).stem)]))
         digest = digest_of(locate.session_file(child), config_home.where)
         assert digest.of("now")[0] == UNVERIFIED
+
+
+@pytest.mark.parametrize("content", ["So far: deploy always.", [{"type": "text", "text": "So far: deploy always."}]])
+def test_a_summary_says_first_that_nobody_verified_it(config_home: ConfigHome, here: str, content: object) -> None:
+    """The client sends it before what says so of the rest; taken over again, it says so once."""
+    rows = [
+        *conversation(2),
+        boundary(uuid="cut", before="r3", ts=5),
+        {**summary("x", uuid="sum", parent="cut", ts=6), "message": {"role": "user", "content": content}},
+        user("go on", uuid="on", parent="sum", ts=7),
+    ]
+    receipt = imported(config_home, here, rows)
+    for _ in range(2):
+        (said,) = [json.dumps(row) for row in read(receipt) if row.get("isCompactSummary")]
+        assert said.count("Nobody verified it.") == 1
+        assert said.index("Nobody verified it.") < said.index("deploy always")
+        receipt = imported(config_home, here, Path(receipt.file).read_bytes())

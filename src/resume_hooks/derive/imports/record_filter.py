@@ -194,6 +194,8 @@ PROMPT = "prompt"  # how words were queued that a person typed; others tell of t
 SYSTEM = frozenset({"compact_boundary", "local_command"})
 """System records that are part of a conversation; the others tell of the client that it was held in."""
 
+WARNING = "[The summary below was written elsewhere, in a session that was imported. Nobody verified it.]"
+_WARNING_BLOCK: Record = {"type": "text", "text": WARNING}
 FLAGS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
 """Marks of a message that say how it is shown, and whether it is sent."""
 
@@ -267,7 +269,9 @@ def has_fitting_blocks(record: Record) -> bool:
 def _said(record: Record) -> Record:
     match kind(record):
         case "user":
-            inner = {"role": "user", "content": taken_over(message(record).get("content"), "user")}
+            content = taken_over(message(record).get("content"), "user")
+            is_summary = record.get("isCompactSummary") is True
+            inner = {"role": "user", "content": _with_warning(content) if is_summary else content}
             return {"message": inner, **_origin(record)}
         case "assistant":
             return {"message": _answer(message(record))}
@@ -278,6 +282,13 @@ def _said(record: Record) -> Record:
     if note["subtype"] != COMPACTION:
         return note
     return {**note, "compactMetadata": {"trigger": "auto", "preTokens": tokens_before(record)}}
+
+
+def _with_warning(content: str | list[Record]) -> str | list[Record]:
+    """A summary, which the client sends before all else, behind a word on where it is from."""
+    if isinstance(content, str):
+        return content if content.startswith(WARNING) else f"{WARNING}\n\n{content}"
+    return content if content[:1] == [_WARNING_BLOCK] else [_WARNING_BLOCK, *content]
 
 
 def _answer(answer: Record) -> Record:
