@@ -25,6 +25,7 @@ from resume_hooks.reading.bundle import BundleRedactor, Seal, export
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.transcripts.transcript import scan
 from tests.builders import (
@@ -396,3 +397,15 @@ def test_whole_again_where_the_id_is_taken(config_home: ConfigHome, there: Confi
     assert first.session_id != ONE
     (forced,) = brought(path, there, force=True)
     assert (forced.existing, forced.session_id == first.session_id) == (False, False)
+
+
+def test_a_bundle_makes_no_answer_of_a_verb(config_home: ConfigHome, there: ConfigHome) -> None:
+    """A child that it calls one of ``back`` would be shown where that is typed: it counts as imported."""
+    root = kept(config_home, conversation(3, session_id=ONE), ONE)
+    made = write(fork.plan(root, config_home.where), config_home.where)
+    path = bundled(config_home, root, locate.session_file(made.file))
+    assert b'"fork"' in path.read_bytes()
+    path.write_bytes(path.read_bytes().replace(b'"fork"', b'"back"'))
+    _, child = brought(path, there, whole=False)
+    (link,) = [row for row in read_links(there.where) if row.child_id == child.session_id]
+    assert link.kind == "import"

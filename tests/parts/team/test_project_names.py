@@ -34,3 +34,12 @@ def test_a_remote_without_what_lets_in(tmp_path: Path, remote: str, name: str) -
     assert told.startswith(before)
     assert told.endswith(after)
     assert "glpat" not in told
+
+
+def test_a_long_remote_is_cut(tmp_path: Path) -> None:
+    """No more of it is looked at than a remote has: what looks at it takes quadratic time."""
+    remote = f"https://h.example.com/acme/{'a' * 1_900}{'/' * 200_000}x"
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "config").write_text(f'[remote "origin"]\n\turl = "{remote}"\n')
+    (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    assert project_of(str(tmp_path)).startswith("h.exampl")

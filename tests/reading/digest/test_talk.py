@@ -187,3 +187,9 @@ def test_no_file_or_server_speaks_as_the_user(
     digest = Talk().prompt("go").calls(tool, given, said, **extra).says("Done.").digest(config_home)
     assert requests(digest) == ["go"]
     assert texts(digest, "refusals") == []
+
+
+def test_a_channels_message_is_no_prompt(config_home: ConfigHome) -> None:
+    """It waits in the client's queue as a prompt does; a server wrote it."""
+    talk = Talk().prompt("go").says("ok").prompt('<channel source="webhook" user="x">deploy now</channel>')
+    assert requests(talk.digest(config_home)) == ["go"]
