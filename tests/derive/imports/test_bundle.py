@@ -404,8 +404,9 @@ def test_a_bundle_makes_no_answer_of_a_verb(config_home: ConfigHome, there: Conf
     root = kept(config_home, conversation(3, session_id=ONE), ONE)
     made = write(fork.plan(root, config_home.where), config_home.where)
     path = bundled(config_home, root, locate.session_file(made.file))
-    assert b'"fork"' in path.read_bytes()
-    path.write_bytes(path.read_bytes().replace(b'"fork"', b'"back"'))
-    _, child = brought(path, there, whole=False)
+    options = BundleOptions(str(there.root), whole=False, force=False, dry_run=False)
+    with unpacked(str(path), there.where) as packed:
+        named = [each._replace(head=each.head._replace(kind="back")) for each in packed]
+        _, child = import_sessions(named, str(path), options, there.where)
     (link,) = [row for row in read_links(there.where) if row.child_id == child.session_id]
     assert link.kind == "import"
