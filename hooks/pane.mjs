@@ -6,7 +6,8 @@
 import { ask, open, quietly } from './asking.mjs'
 
 const PAUSE = 60 // milliseconds without a key after which is looked: each look is a process
-const TRIES = 20, TICK = 100 // how often, and in which milliseconds, is looked for what was typed before the pane had the keys
+const TRIES = 200, TICK = 10 // how often, and in which milliseconds, is looked for what was typed before the pane had the keys
+const REST = 30 // of these after which no key is waited for
 const LONGEST = 200 // characters of that; what is longer, or has lines, is a draft that the client put back
 const SPACE = '\u00a0' // ends a word, and is drawn
 let opened = 0 // how often it was: under the same id the client draws what stood there, and what is typed goes there
@@ -15,26 +16,25 @@ let pane // what was typed there, what the engine said of it, the session that i
 
 export async function show($, told) {
   pane = { ...told, id: `sessions-${++opened}`, at: '', rows: [], edges: [], preview: [], most: 1, top: 0, turn: 0, owed: 0 }
-  await raise($)
+  await raise($, pane)
   $.clock.after(0, () => quietly($, () => gather($)))
 }
 
-async function raise($) {
-  const { id, tall, wide } = pane
-  await $.ui.open({ id, rows: tall, columns: wide, focus: true, closeOnEscape: true })
-}
+function raise($, { id, tall, wide }) { return $.ui.open({ id, rows: tall, columns: wide, focus: true, closeOnEscape: true }) }
 
 async function gather($) { // the client gives a pane no keys while something stands in the box
   const mine = pane
-  for (let tries = 0; tries < TRIES && mine === pane && !mine.isFocused; tries++) {
+  let { text: before } = await $.prompt.read()
+  for (let tries = 1; tries < TRIES && mine === pane && !mine.isFocused; tries++) {
+    await $.clock.sleep(TICK)
     const { text } = await $.prompt.read()
     if (text.length > LONGEST || text.includes('\n')) return
-    if (text) {
+    if (text && (text !== before || tries % REST === 0)) { // right behind a key: one that comes before the box is empty is lost
       await $.prompt.fill({ text: '' })
       type($, mine.words + text)
-      await raise($)
+      await raise($, mine)
     }
-    await $.clock.sleep(TICK)
+    before = text
   }
 }
 

@@ -171,6 +171,55 @@ def test_a_pane_lists_finds_opens_forks_and_hands_off(sized: Tui, plugin: Path, 
     assert "Mend the pool" in said
 
 
+def numbers(tui: Tui) -> list[int]:
+    """The numbers of the lines of the long answer that are on the screen."""
+    return [int(number) for number in re.findall(r"^\W*line (\d{3})", tui.text(), re.MULTILINE)]
+
+
+@pytest.mark.parametrize("size", [SMALL, pytest.param(MIDDLE, marks=pytest.mark.wide)])
+def test_a_hit_opens_where_it_was_said_and_is_read_on(
+    home: ClientHome, api: MockApi, plugin: Path, parent: Path, tmp_path: Path, size: tuple[int, int]
+) -> None:
+    """Without a line left out on the way on, and back to the hit.
+
+    Words that are typed while the pane opens come whole into it, in their order, whatever their letters once did.
+    """
+    own, words = session_id(5), "fauh huaf in the far hall of a hub"
+    lines = [f"line {number:03}{f' {words}' if number == 60 else ''}" for number in range(1, 121)]
+    rows = [
+        *conversation(1, session_id=own),
+        assistant("\n".join(lines), uuid="long", parent="r0", ts=5, session_id=own),
+        custom_title("Paint the hall", own),
+    ]
+    home.install_session(session_bytes(rows), own, set_cwd=True)
+    with Tui(find_client(NEWEST), home, api, columns=size[0], rows=size[1]) as tui:
+        begin(tui, plugin, engine(tmp_path, f"time.sleep(0.7); {AS_ALWAYS}"))
+        before = set(home.sessions())
+        entered(tui, "/search")
+        for letter in words:
+            tui.type(letter)
+            time.sleep(0.04)
+        tui.wait_for("> Paint the hall .*the model")
+        assert re.search(rf"│\s+{words}\s+⏎ look into it", tui.text()), tui.text()
+        looked_into(tui, "Paint the hall")
+        tui.wait_for(f"line 060 {words}")
+        tui.wait_idle()
+        shown = numbers(tui)
+        assert shown == list(range(59, 59 + len(shown)))
+        tui.key("Enter")
+        tui.wait_for(f"line {shown[-1] + 1:03}")
+        tui.wait_idle()
+        further = numbers(tui)
+        assert further[: len(shown)] == [number + len(shown) for number in shown]
+        way(tui, "what stands before", 1)
+        tui.wait_for(f"line 060 {words}")
+        assert set(home.sessions()) == before
+        tui.key("Escape")
+        tui.wait_gone("line 060")
+        assert re.search(rf"{PROMPT_SIGN} *$", tui.text(), re.MULTILINE), "no letter is left in the prompt"
+        assert not tui.api.requests
+
+
 SAID_LATE = (
     "raw = sys.stdin.buffer.read(); time.sleep(8 * (b'\"said\"' in raw)); "
     f"out, into = os.pipe(); os.write(into, raw); os.close(into); os.dup2(out, 0); {AS_ALWAYS}"

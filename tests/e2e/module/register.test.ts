@@ -91,3 +91,27 @@ test('where the engine fails the command is the classic hook\'s', async ($, on) 
   try { await $.command.run({ command: 'resume-hooks:handoff', args: 'go on' }) } catch (error) { passed = String(error) }
   expect(passed.includes('no implementation for command.run')).toBe(true)
 })
+
+test('what is typed while the list opens comes whole into it, in its order', async ($, on) => {
+  const words = 'fauh huaf in the far hall of a hub', KEY = 40, FILL = 12, LOOK = 60 // milliseconds; a look's own pause runs beside them
+  let now = 0, typed = 0, box = '', last = ''
+  const pass = ms => { // keys that come in that time go to the box
+    for (now += ms; typed < words.length && typed * KEY <= now; typed++) box += words[typed]
+  }
+  stand(on, async (_, e) => {
+    const { command, args } = JSON.parse(e.init.stdin)
+    if (command === 'pane') last = args
+    return ran(JSON.stringify(command === 'pane' ? { rows: [], edges: [], next: '' } : { pane: { words: '' } }))()
+  })
+  on('ui.open', async () => ({ value: { isPlaced: true } }))
+  on('ui.invalidate', async () => ({ value: undefined }))
+  on('prompt.read', async () => ({ value: { text: box, cursor: box.length } }))
+  on('prompt.fill', async () => { pass(FILL); box = ''; return { isFilled: true, text: box, cursor: 0 } })
+  on('clock.sleep', async (_, e) => { if (e.ms !== LOOK) pass(e.ms); return { value: undefined } })
+  on('clock.after', async () => ({ value: undefined }))
+  on('ui.log', async () => ({ value: undefined }))
+  await $.command.run({ command: 'resume-hooks:search', args: '' })
+  for (let turn = 0; turn < 500; turn++) await new Promise(done => setTimeout(done, 1))
+  expect(typed).toBe(words.length)
+  expect(last).toBe(words)
+})
