@@ -20,7 +20,9 @@ export async function show($, told) {
   $.clock.after(0, () => quietly($, () => gather($)))
 }
 
-function raise($, { id, tall, wide }) { return $.ui.open({ id, rows: tall, columns: wide, focus: true, closeOnEscape: true }) }
+function raise($, { id, tall, wide }) {
+  return $.ui.open({ id, rows: tall, columns: wide, focus: true, closeOnEscape: true })
+}
 
 async function gather($) { // the client gives a pane no keys while something stands in the box
   const mine = pane
