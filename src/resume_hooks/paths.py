@@ -13,7 +13,7 @@ import stat
 import unicodedata
 from typing import Any, BinaryIO, Callable, Dict, List, Mapping, Optional
 
-from resume_hooks.project_places import home_folder, is_outside, lies_in_repository, projects_of
+from resume_hooks.project_places import home_folder, may_be_a_projects
 
 MAX_KEY = 200  # characters of a project key before the client cuts it and adds a hash
 MAX_OBJECT = 1024 * 1024  # bytes of a small JSON file; a larger one is something else
@@ -78,7 +78,7 @@ def why_not_state(folder: str, env: Mapping[str, str]) -> str:
     """
     if not os.path.isabs(folder):
         return "it is not an absolute path"  # it would put what sessions hold into whatever folder a hook runs in
-    if not is_outside(folder, projects_of(env)) or lies_in_repository(folder):
+    if may_be_a_projects(folder, env):
         return "it lies in the project, or in a repository"
     try:
         every = set(os.listdir(folder))
@@ -95,9 +95,7 @@ def is_projects_state(where: Where) -> bool:
     ``~/.claude`` of the user's own home never does, whatever that leads to.
     """
     usual = os.path.join(home_folder(), ".claude", "resume-hooks")
-    if where.state == usual:
-        return False
-    return not is_outside(where.state, projects_of(where.environ)) or lies_in_repository(where.state)
+    return where.state != usual and may_be_a_projects(where.state, where.environ)
 
 
 def private_folder(path: str, where: Where) -> str:

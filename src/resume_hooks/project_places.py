@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 ROOT = os.path.abspath(os.sep)
+"""Where programs run: nothing in it is a project's, and nothing is above it."""
 
 
 def projects_of(env: Mapping[str, str]) -> list[str]:
@@ -54,16 +55,17 @@ def _outermost(folder: str, home: str) -> str:
     return found
 
 
-def lies_in_repository(folder: str) -> bool:
-    """Whether a folder is a repository's root or lies in one, by what it really leads to; the home's own is none."""
-    real = os.path.realpath(folder)
-    home = os.path.join(os.path.realpath(home_folder()), "")
-    return _outermost(real, home) not in {"", real} or os.path.lexists(os.path.join(real, ".git"))
-
-
 def is_outside(path: str, projects: Sequence[str]) -> bool:
     """Whether a path is absolute and lies in no project, by what it really leads to."""
     if not os.path.isabs(path):
         return False
     real = os.path.join(os.path.realpath(path), "")
     return not any(real.startswith(project) for project in projects)
+
+
+def may_be_a_projects(folder: str, env: Mapping[str, str]) -> bool:
+    """Whether a folder lies in the project or in any repository, by what it really leads to; the home's own is none."""
+    real = os.path.realpath(folder)
+    home = os.path.join(os.path.realpath(home_folder()), "")
+    lies_in_repository = _outermost(real, home) not in {"", real} or os.path.lexists(os.path.join(real, ".git"))
+    return lies_in_repository or not is_outside(folder, projects_of(env))

@@ -256,17 +256,18 @@ def without_variables(where: Where) -> Where:
 
 def refused(where: Where | None = None) -> list[str]:
     """The settings that can't be used, one sentence each."""
+    where = where or Where()
     path = settings_file(where)
     sentences = [f"{path} is no readable file of settings"] if not read_object(path) and is_damaged(path) else []
-    for name, source, raw in _given(KEYS, where or Where()):
+    for name, source, raw in _given(KEYS, where):
         try:
             KEYS[name].read(raw)
         except ValueError as error:
             sentences.append(f"{name} ({source}) must be {error}, not {raw!r}")
-    if is_projects_state(where or Where()):
-        state = (where or Where()).state
-        sentences.append(f"What {state} says of a team, or of where documents go, counts for nothing: a project has it")
-    environ = (where or Where()).environ
+    if is_projects_state(where):
+        said = "says of a team, or of where documents go, counts for nothing: a project has it"
+        sentences.append(f"What {where.state} {said}")
+    environ = where.environ
     own = environ.get("RESUME_HOOKS_HOME", "")
     if own and (why := why_not_state(own, environ)):
         sentences.append(f"RESUME_HOOKS_HOME has no effect: {why}")

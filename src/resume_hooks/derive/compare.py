@@ -229,8 +229,6 @@ def compare(session: SessionFile, where: Where, at: str, *, limit: int = QUICK_L
     # A summary reads the conversation, and what is left of it from before a compaction.
     whole = trimmed is not None and not (trimmed.chain and trimmed.chain[0].boundary)
     spoken = context.tokens - base.tokens if whole else round(glance.size / CHARACTERS_PER_TOKEN)
-    # Nobody asked anything yet: there is nothing to hand off.
-    is_blank = not glance.own_turns and not glance.is_sidechain
     measured = _Measured(context, seen, base, trimmed, fresh, min(spoken, SUMMARY_READS))
     return Comparison(
         session_id=session.session_id,
@@ -241,8 +239,8 @@ def compare(session: SessionFile, where: Where, at: str, *, limit: int = QUICK_L
         base=base,
         age=seen.age(now_ms),
         warm=warm,
-        estimates=tuple(way for way in _estimates(measured, warm=warm) if not is_blank or way.name not in FRESH),
-        dial=_dial(() if is_blank else sizes, measured),
+        estimates=tuple(way for way in _estimates(measured, warm=warm) if not glance.is_blank or way.name not in FRESH),
+        dial=_dial(() if glance.is_blank else sizes, measured),
         trim_estimated=trim_estimated,
         planned=planned,
         prompts_left=left,

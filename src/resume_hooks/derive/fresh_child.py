@@ -189,7 +189,7 @@ def on_secrets(block: str, contents: Contents) -> tuple[str, ...]:
 
 def usable_step(ends: HeadTail, next_step: str) -> str:
     """The next step as a child is told it. NothingToHandOff, UsageError as ``plan``."""
-    if not ends.is_sidechain and not ends.own_turns:
+    if ends.is_blank:
         raise NothingToHandOff("There is nothing to hand off: nobody asked anything in this session yet")
     if len(next_step) > MAX_STEP:
         raise UsageError(

@@ -13,13 +13,10 @@ import sys
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Dict, Mapping, NoReturn, Optional, Sequence, Tuple
 
-from resume_hooks.project_places import home_folder, is_outside, projects_of
+from resume_hooks.project_places import ROOT, home_folder, is_outside, projects_of
 
 if TYPE_CHECKING:
     import subprocess
-
-ROOT = os.path.abspath(os.sep)
-"""Where programs run: nothing in it is a project's, and nothing is above it."""
 
 _PASSED = frozenset(
     {"USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "COLORTERM", "TZ"}

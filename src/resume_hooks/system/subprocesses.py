@@ -14,6 +14,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 
+from resume_hooks.project_places import ROOT
 from resume_hooks.system import programs
 
 
@@ -75,7 +76,7 @@ def _forked(work: Callable[[], bool], env: Mapping[str, str]) -> int:
         for standard in (0, 1, 2):
             os.dup2(null, standard)
         given = programs.environment(env)
-        os.chdir(programs.ROOT)
+        os.chdir(ROOT)
         os.environ.clear()
         os.environ.update(given)
         code = 0 if work() else 1

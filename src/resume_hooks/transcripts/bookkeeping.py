@@ -22,6 +22,9 @@ DIGEST = "resume-hooks-digest"
 DIGEST_HEAD = "digest of what was done before"
 """The kind of the record that keeps a digest of ours, and how a digest's text begins."""
 
+IMPORTED = "import_metadata"
+"""The one field of the first line of an imported session."""
+
 TITLES = {CUSTOM_TITLE: "customTitle", AI_TITLE: "aiTitle", SUMMARY: "summary", TAG: "tag"}
 """What names a session, and the field that holds the words."""
 

@@ -234,6 +234,11 @@ class HeadTail:
         """Whether somebody asked something here: false for new sessions and for untouched children of ours."""
         return self.holds(is_talk)
 
+    @property
+    def is_blank(self) -> bool:
+        """Whether nobody asked anything yet in this session, so that there is nothing to hand off."""
+        return not self.own_turns and not self.is_sidechain
+
     @cached_property
     def touched(self) -> bool:
         """Whether somebody went on here; false for a child of ours that was never resumed, whatever it holds.

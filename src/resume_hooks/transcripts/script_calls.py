@@ -34,20 +34,24 @@ def is_unsent(record: Record) -> bool:
 def results(record: Record) -> list[Record]:
     """The results in a record, the text of one that has none told by what the client noted beside it."""
     answers = records.results(record)
-    is_empty = len(answers) == 1 and answers[0].get("content") == ""
-    return records.results(with_result(record)) if is_empty else answers
+    return records.results(with_result(record)) if _is_empty(answers) else answers
 
 
 def with_result(record: Record) -> Record:
     """The record, the text of a result that has none told by what the client noted beside it."""
     answers = records.results(record)
-    if len(answers) != 1 or answers[0].get("content") != "":
+    if not _is_empty(answers):
         return record
     told = _text_of(record.get("toolUseResult"))
     if not told:
         return record
     content = [{**block, "content": told} if block is answers[0] else block for block in records.blocks(record)]
     return records.with_content(record, content)
+
+
+def _is_empty(answers: list[Record]) -> bool:
+    """Whether the results of a record are one without a text."""
+    return len(answers) == 1 and answers[0].get("content") == ""
 
 
 def _text_of(noted: object) -> str:

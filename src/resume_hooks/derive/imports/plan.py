@@ -37,7 +37,7 @@ from resume_hooks.sessions.project_folder import project_folder
 from resume_hooks.sessions.session_files import SessionFile, sessions_in
 from resume_hooks.system.text import encodable, one_line, plain_line
 from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE, TAG, label
+from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE, IMPORTED, TAG, label
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 from resume_hooks.transcripts.invariants import Check, ReadBack
 from resume_hooks.transcripts.linearize import linearize
@@ -170,7 +170,7 @@ def first_line(source: ImportSource, at: str) -> bytes:
         "imported_at": at,
         "source_bytes": source.size,
     }
-    return orjson.dumps({"import_metadata": facts})
+    return orjson.dumps({IMPORTED: facts})
 
 
 def _read(source: ImportSource, survey: WriteScan, read_back: ReadBack, sorting: _Sorting) -> Transcript:
@@ -212,7 +212,7 @@ def _introduction(source: ImportSource, at: str) -> str:
 
 
 def _existing(folder: str, sha256: str) -> SessionFile | None:
-    opening = b'{"import_metadata":{"sha256":"%s"' % sha256.encode()
+    opening = f'{{"{IMPORTED}":{{"sha256":"{sha256}"'.encode()
     for session in sessions_in(folder):
         with contextlib.suppress(OSError), open(session.path, "rb", buffering=0) as stream:
             if stream.read(len(opening)) == opening:

@@ -76,7 +76,7 @@ class TextExtractor:
 
     def texts_of(self, record: Record) -> RecordTexts | None:
         """What a record says; None for nothing."""
-        self._is_imported = self._is_imported or "import_metadata" in record
+        self._is_imported = self._is_imported or bookkeeping.IMPORTED in record
         kind = records.kind(record)
         if kind in bookkeeping.SILENT:
             return None
