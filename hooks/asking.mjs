@@ -8,7 +8,7 @@ export function hear() { isHeard = true }
 export async function ask($, asked, script = 'engine', timeoutMs = LIMIT) {
   const { transcriptPath, dataRules } = await $.session.info()
   const event = {
-    ...asked, session_id: await $.session.id(), transcript_path: transcriptPath, rules: dataRules,
+    session_id: await $.session.id(), ...asked, transcript_path: transcriptPath, rules: dataRules,
     screen: (await $.session.surfaces()).includes('terminal'), window: (await $.session.usage()).context.window, heard: isHeard,
   }
   const run = await $.process.run(['/bin/sh', `${$.plugin.root}/hooks/${script}`, '--module', event.transcript_path ?? ''], {

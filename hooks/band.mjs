@@ -10,9 +10,10 @@ export function forget($) {
   $.ui.invalidate('ui.render')
 }
 
-export async function measure($, known) {
-  const id = await $.session.id(), { context } = await $.session.usage()
-  const tokens = known ?? context.tokens, of = context.window // of the model, which may become another one
+// `started` is what the client tells when a session starts: its own figures and its id can be those of the session before.
+export async function measure($, started) {
+  const id = started?.session_id ?? await $.session.id(), { context } = await $.session.usage()
+  const tokens = started?.context_tokens ?? context.tokens, of = context.window // of the model, which may become another one
   if (!tokens) return {}
   if (filled.id !== id || filled.of !== of) filled = { id, of, look: LOOK }
   else if (tokens < filled.from) filled = { id, of, look: filled.from, line: filled.line }
@@ -25,10 +26,10 @@ export async function measure($, known) {
 }
 
 async function learn($, now) {
-  const { look: before, tokens } = now
+  const { id, look: before, tokens } = now
   now.look = Infinity // asked once
   try {
-    const { look = Infinity, ...more } = await ask($, { command: 'band', tokens })
+    const { look = Infinity, ...more } = await ask($, { command: 'band', tokens, session_id: id })
     Object.assign(now, more, { look })
   } catch (error) { // the engine failed, or came too late on a busy machine: the next turn asks again
     now.look = before

@@ -92,12 +92,11 @@ export function register(on) {
   }).catch(leave)
   on('session.compact', ($, e, next) => compact($, e, next)).catch(leave)
   on('classic.SessionStart', async ($, e, next) => { // the client's own figures are still those of the session before
-    const tokens = e.context_tokens
     hear()
     forget($)
     closeCard($)
-    if (tokens) $.clock.after(0, () => measure($, tokens))
-    if (e.source === 'resume' && e.prompt_cache_likely_expired && tokens >= LARGE) await quietly($, () => tellCost($, e))
+    if (e.context_tokens) $.clock.after(0, () => measure($, e))
+    if (e.source === 'resume' && e.prompt_cache_likely_expired && e.context_tokens >= LARGE) await quietly($, () => tellCost($, e))
     if ((await $.session.info()).dataRules?.length) await quietly($, () => ask($, { command: 'rules' }))
     if (e.source === 'startup') await look($) // before the classic hook, which else says what is asked here
     return next(e)

@@ -115,3 +115,18 @@ test('what is typed while the list opens comes whole into it, in its order', asy
   expect(typed).toBe(words.length)
   expect(last).toBe(words)
 })
+
+test('a start is measured by what it tells, while the client still names the session before it', async ($, on) => {
+  const events = []
+  stand(on, async (_, e) => {
+    events.push(JSON.parse(e.init.stdin))
+    return ran('{}')()
+  })
+  on('classic.SessionStart', async () => ({}))
+  on('clock.after', async () => ({ value: undefined }))
+  on('ui.invalidate', async () => ({ value: undefined }))
+  await $.classic.SessionStart({ source: 'resume', session_id: 'b', context_tokens: 150000 })
+  for (let turn = 0; turn < 50; turn++) await new Promise(done => setTimeout(done, 1))
+  const [{ command, session_id, tokens }] = events
+  expect({ command, session_id, tokens }).toEqual({ command: 'band', session_id: 'b', tokens: 150000 })
+})
