@@ -228,6 +228,11 @@ def test_one_that_the_client_or_the_sdk_made(parent: Path, document: Document, c
 def test_where_there_is_nothing_to_bring_back(parent: Path, document: Document) -> None:
     """A fork in which nobody said anything, and a session that is none: what else there is to do."""
     fork = forked(document, SESSION)
+    shown = ("<command-name>/lineage</command-name>", "<local-command-stdout>a card</local-command-stdout>")
+    with fork.open("ab") as stream:  # what a command alone leaves
+        for number, text in enumerate(shown):
+            row = user(text, uuid=f"l{number}", parent=f"l{number - 1}" if number else "r3", ts=later(number))
+            stream.write(session_bytes([{**row, "sessionId": fork.stem}]))
     error = document("back", fork.stem, code=1)["error"]
     assert "Nothing was said in this fork since it left its parent" in error["message"]
     assert f"resume {SESSION}" in error["remedy"]

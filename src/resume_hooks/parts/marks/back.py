@@ -289,7 +289,7 @@ def _left_out(parent: ParentScan, nodes: Sequence[Node], after: int | None, wher
 
     ``after`` is where it begins if that is not among the ``nodes``: a compaction took it.
     """
-    if not any(node.spoken for node in nodes):
+    if not any(node.said for node in nodes):
         return None
     numbers = [node.number for node in nodes]
     with_files = {snapshot.message for snapshot in parent.survey.snapshots}
