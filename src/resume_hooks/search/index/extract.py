@@ -39,7 +39,8 @@ _INSIDE = rf"(?:[^\[]++|\[(?!{re.escape(OPENING[1:])}|{re.escape(CLOSING[1:])}))
 """What a block holds: no marker, so that a text full of openings is gone through once."""
 
 _BLOCK = re.compile(f"{re.escape(OPENING)}{_INSIDE}{re.escape(CLOSING)}{_LEGEND}|{_DIGEST}", re.MULTILINE)
-_CARD = "<local-command-stdout>resume-hooks"  # what a command of ours showed
+_SHOWN = ("<local-command-stdout>resume-hooks", "resume-hooks: ")
+"""What a system record begins with that holds a card or a remark of ours."""
 _BLOCKED = "operation blocked by hook"
 
 
@@ -177,7 +178,7 @@ def _other(record: Record, kind: str) -> RecordTexts | None:
             "note", result=_joined([t for block in blocks for t in (string(block, "text"), *_answer(block))])
         )
     content = string(record, "content")
-    if _BLOCKED in content[:200] or content.startswith(_CARD):
+    if _BLOCKED in content[:200] or content.startswith(_SHOWN):
         return None  # it never reached the model, and our own cards would find themselves
     return RecordTexts("note", result=_joined([content]))
 
