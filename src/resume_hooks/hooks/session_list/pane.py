@@ -39,6 +39,7 @@ LISTING = 1.0
 FIELD = 1  # the line of the words, and of what is listed
 ROWS = 12  # lines of a list before there is a preview below it
 LEAST = 4  # lines of a preview, and of a page that names its session
+TITLE = 28  # columns of a title before what a way does
 TALL, WIDE = 40, 90  # lines and columns that the pane asks for; the client gives what there is
 
 FORK, UNDO, LIST = "fork", "undo", "list"
@@ -241,6 +242,8 @@ def _page(asked: PaneEvent, event: dict[str, Any], where: Where) -> dict[str, An
     ways = [way for way in WAYS if way[0] != UNDO or was_compacted(row.path)]
     if not _is_at_home(row, event):
         ways = [(word, name, _elsewhere(word, what, row)) for word, name, what in ways]
+    if not heading:
+        ways = [(word, name, _of_title(word, what, row)) for word, name, what in ways]
     first = [word for word, *_ in ways].index(ON if asked.reference else OPEN)
     lines = [cut(line, asked.columns) for line in [*heading, *shown.lines]]
     return {
@@ -249,6 +252,11 @@ def _page(asked: PaneEvent, event: dict[str, Any], where: Where) -> dict[str, An
         "page": shown.number,
         **({} if asked.page else {"way": first}),
     }
+
+
+def _of_title(word: str, what: str, row: ListedSession) -> str:
+    """What a way does, behind the title of the session that it is done with, where the page has no line for it."""
+    return what if word in {ON, BACK, LIST} else f"{cut(row.title, TITLE)}: {what}"
 
 
 def _elsewhere(word: str, what: str, row: ListedSession) -> str:
