@@ -406,10 +406,11 @@ def test_what_the_module_said_of_a_cold_cache_the_hook_does_not(config_home: Con
     """Once: at the next resume the hook is asked alone, where the client has no module."""
     path = Path(write_session(config_home.project(), OLD, conversation(1, session_id=OLD)))
     event = {**beside(path, OLD, "resume"), **COLD}
-    said = session.cold_in_client(event)
-    assert said.startswith("The prompt cache expired")
+    shown = session.cold_in_client(event)
+    assert shown.endswith("; /trim or /handoff first sends less"), "as the module's commands are called"
     assert say(event, CLAUDE_CODE_ENTRYPOINT="cli") == {}
-    assert say(event, CLAUDE_CODE_ENTRYPOINT="cli") == {"systemMessage": f"resume-hooks: {said}"}
+    due = SAID.format(cost=" (about $0.61)")
+    assert say(event, CLAUDE_CODE_ENTRYPOINT="cli") == {"systemMessage": due}
 
 
 @BOTH

@@ -29,6 +29,8 @@ MAX_INPUT = 1024 * 1024
 PAIR_SECONDS = 60
 """How long after the end of a session its successor may start; older marks are of a client that died."""
 
+_SIGN = "/resume-hooks:"  # before a command of ours in any client
+
 LARGE = 100_000
 """Tokens from which on it is said what going on in a session costs that no cache holds; the shell looks at digits."""
 
@@ -144,7 +146,7 @@ def cold_in_client(event: Dict[str, Any]) -> str:
     Of a session in which a hook spoke at an earlier start clients (2.1.332) do not show what a hook says at a resume.
     """
     session_id, path = reply.field(event, "session_id"), reply.field(event, "transcript_path")
-    line = cold_line(event, path) if is_session_id(session_id) else ""
+    line = cold_line(event, path, sign="/") if is_session_id(session_id) else ""
     if line:
         hook_state.sweep(_TOLD, PAIR_SECONDS)
         hook_state.keep(_told_in_client(session_id), {"at": time.time()})
@@ -155,8 +157,11 @@ def _told_in_client(session_id: str) -> str:
     return f"{_TOLD}{session_id}.json"
 
 
-def cold_line(event: Dict[str, Any], path: str) -> str:
-    """What going on costs where the cache has lost a large session, as the client says; nothing of a new child."""
+def cold_line(event: Dict[str, Any], path: str, *, sign: str = _SIGN) -> str:
+    """What going on costs where the cache has lost a large session, as the client says; nothing of a new child.
+
+    ``sign`` stands before a command: the module's commands have short names.
+    """
     tokens, dollars = event.get("context_tokens"), event.get("estimated_cache_write_usd")
     if event.get("prompt_cache_likely_expired") is not True or not isinstance(tokens, int) or tokens < LARGE:
         return ""
@@ -164,7 +169,7 @@ def cold_line(event: Dict[str, Any], path: str) -> str:
         return ""
     cost = f" (about ${dollars:.2f})" if isinstance(dollars, (int, float)) and dollars >= CENT else ""
     sent = f"The prompt cache expired; your next prompt resends all {tokens:,} tokens{cost}"
-    return f"{sent}; /resume-hooks:trim or /resume-hooks:handoff first sends less"
+    return f"{sent}; {sign}trim or {sign}handoff first sends less"
 
 
 def _giant(session_id: str, path: str) -> str:
