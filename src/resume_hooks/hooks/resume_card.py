@@ -115,8 +115,8 @@ def _ways(comparison: Comparison, command: Callable[[str], str]) -> list[str]:
 
 
 def rounded(tokens: int) -> str:
-    """A number to two digits: ``1,200``."""
-    return f"{round(tokens, 2 - len(str(tokens))):,}"
+    """A number in thousands, as the table has it, below ten thousand to two digits: ``107,000``, ``1,200``."""
+    return f"{round(tokens, max(-3, 2 - len(str(tokens)))):,}"
 
 
 def used(context: ContextUse) -> str:
