@@ -384,8 +384,8 @@ def not_found(words: str, around: Surroundings) -> SessionNotFound:
             return error
     return SessionNotFound(
         f"No session is called '{one_line(plain_line(words), 80)}'{', and no id starts so' if len(words) > 3 else ''}",
-        "Use a session id or four or more of its first characters, a title or a part of one, a tag, latest, '#72' for "
-        f"a pull request, or the path of a .jsonl file. {SEEN}{around.hidden}",
+        "Use a session id or four or more of its first characters, a title or three letters of one, a tag, latest, "
+        f"'#72' for a pull request, or the path of a .jsonl file. {SEEN}{around.hidden}",
     )
 
 
