@@ -59,6 +59,7 @@ def test_each_kind_of_record_has_its_role(config_home: ConfigHome) -> None:
         {"type": "file-history-snapshot", "snapshot": {"trackedFileBackups": {"hidden": {}}}},
         progress(uuid=uid(6), parent=None),
         said("<local-command-stdout>local</local-command-stdout>"),
+        system("informational", uuid=uid(7), content="resume-hooks: This is the new session, hidden"),
     )
     assert rows(config_home) == [
         (0, "prompt", ""),
