@@ -51,7 +51,7 @@ def test_only_the_string_changes() -> None:
     [
         {"type": "user", "uuid": GITHUB},
         {"type": "user", "sessionId": GITHUB, "parentUuid": GITHUB, "requestId": GITHUB},
-        {"type": "assistant", "message": {"id": GITHUB, "model": GITHUB}},
+        {"type": "assistant", "message": {"id": GITHUB}},
         {"type": "assistant", "message": {"content": [{"type": "tool_use", "id": GITHUB, "name": GITHUB}]}},
         {"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": GITHUB}]}},
         {"type": "assistant", "message": {"content": [{"type": "thinking", "signature": GITHUB}]}},

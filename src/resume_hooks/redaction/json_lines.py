@@ -25,7 +25,7 @@ DEEPEST = 200
 """Keys of a path; what lies deeper goes by these."""
 
 _TOP = frozenset(
-    b"type subtype uuid parentUuid logicalParentUuid sessionId session_id requestId timestamp version cwd slug "
+    b"type subtype uuid parentUuid logicalParentUuid sessionId session_id requestId timestamp version cwd "
     b"promptId messageId leafUuid toolUseID parentToolUseID sourceToolUseID sourceToolAssistantUUID agentId "
     b"snapshotMessageId isoTimestamp entrypoint userType permissionMode bridgeSessionId interruptedMessageId".split()
 )
@@ -36,7 +36,7 @@ _SUBTREES = frozenset([b"snapshot", b"continue_metadata", b"trim_metadata", b"co
 
 _MESSAGE = frozenset(
     [
-        *((key,) for key in b"id type role model stop_reason container".split()),
+        *((key,) for key in b"id type role stop_reason container".split()),
         *((b"content", key) for key in b"id type name tool_use_id signature data".split()),
         *((b"content", b"content", key) for key in b"type tool_use_id".split()),
     ]
@@ -45,6 +45,8 @@ _MESSAGE = frozenset(
 
 _MEDIA = frozenset([(b"source", b"data"), (b"file", b"base64")])
 _BASE64 = late(rb"(?:[A-Za-z0-9+/=_-]|\\[nr/]){64,}+")
+
+_FOLDER = late(rb'"cwd":\s?"([^"]{1,4096})"')
 
 _REACH = 100
 """Bytes before a string in which its key stands."""
@@ -131,6 +133,12 @@ def find_in_line(line: bytes) -> list[Secret]:
         return []
     spans = _in_leaves(line, places) if is_record(line) else seen(line)
     return [Secret(*span[:3]) for span in spans]
+
+
+def folder_of(line: bytes) -> bytes:
+    """The folder that a line names as its record's, in which no redaction changes anything; ``b""`` for none."""
+    found = _FOLDER.search(line)
+    return found[1] if found else b""
 
 
 def without(raw: bytes, secrets: list[Secret]) -> bytes:

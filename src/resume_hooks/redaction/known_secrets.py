@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from resume_hooks.redaction.false_positives import is_common, is_made_by_chance
-from resume_hooks.redaction.json_lines import find_in_line, is_kept, is_record, strings_with_paths, without
+from resume_hooks.redaction.json_lines import find_in_line, folder_of, is_kept, is_record, strings_with_paths, without
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.redaction.spans import Span, merged
 from resume_hooks.redaction.texts import Secret, find, in_characters, text_without, until_clean
@@ -61,9 +61,6 @@ class _Value(NamedTuple):
         return (Span(self.kind, *match.span(), KNOWN) for match in self.pattern.finditer(text))
 
 
-_FOLDER = late(rb'"cwd":\s?"([^"]{1,4096})"')
-
-
 class Redactor:
     """Takes out of texts what the rules find, and each value that they found before, wherever it occurs.
 
@@ -110,10 +107,10 @@ class Redactor:
         """Remember each secret in a transcript's line, and in the name of its folder, which no rule looks at there."""
         for secret in find_in_line(line):
             self._remember(secret.kind, line[secret.start : secret.end])
-        folder = _FOLDER.search(line)
-        if folder is not None and folder[1] != self._folder:
-            self._folder = folder[1]
-            self.learn(folder[1].decode("utf-8", "replace"))
+        folder = folder_of(line)
+        if folder and folder != self._folder:
+            self._folder = folder
+            self.learn(folder.decode("utf-8", "replace"))
 
     def redact(self, text: str) -> str:
         """``text`` with ``[secret removed: <kind>]`` for each secret; the same object if it holds none."""

@@ -16,6 +16,7 @@ from resume_hooks.archive.vault import delete
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.cli.schema import form
 from resume_hooks.parts.secrets.audit import FILE_NAME, Audit, audit
+from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.sessions.locate import session_file
 from tests.builders import SESSION, ConfigHome, conversation, session_bytes, session_id, user, write_session
 from tests.cli.conftest import Cli, Document
@@ -52,6 +53,23 @@ def test_a_secret_is_told_by_kind_place_and_age(config_home: ConfigHome, session
     assert (leak.kind, leak.place, leak.reference) == ("github-pat", "transcript", f"{SESSION}:{number}")
     assert (leak.uuid, leak.time, leak.length) == ("leak", "2026-01-31T09:31:39.000Z", 40)
     assert session.read_bytes()[leak.offset : leak.offset + leak.length] == GITHUB.encode()
+
+
+def test_the_name_of_a_folder_is_told_once(config_home: ConfigHome) -> None:
+    """Each record names it, and no redaction changes it: so it is told, and that a scrub leaves it."""
+    records = [{**record, "cwd": f"/home/user/{GITHUB}"} for record in conversation(3)]
+    write_session(config_home.project(), SESSION, records)
+    (leak,) = look(config_home).leaks
+    assert (leak.kind, leak.place, leak.reference) == ("github-pat", "folder name", f"{SESSION}:0")
+    assert leak.file.endswith(f"{SESSION}.jsonl")
+
+
+def test_a_name_that_no_client_needs_is_redacted() -> None:
+    """Of a plan and of a model: no client links anything by these."""
+    line = session_bytes([{"slug": GITHUB, "message": {"role": "assistant", "model": GITHUB, "content": "done"}}])
+    redacted, secrets = redact_line(line.replace(b"\n", b""))
+    assert GITHUB.encode() not in redacted
+    assert [secret.kind for secret in secrets] == ["github-pat"] * 2
 
 
 def test_nothing_of_a_secret_is_remembered(config_home: ConfigHome, session: Path) -> None:

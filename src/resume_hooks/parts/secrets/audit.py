@@ -38,7 +38,7 @@ from resume_hooks.parts.secrets.locations import (
     pieces_of_kept,
 )
 from resume_hooks.paths import ENDING, Where, is_private, open_regular, read_regular, session_id_of
-from resume_hooks.redaction.json_lines import find_in_line
+from resume_hooks.redaction.json_lines import find_in_line, folder_of
 from resume_hooks.redaction.load_rules import rules
 from resume_hooks.redaction.texts import seen, suspects
 from resume_hooks.sessions.agents.registry import others
@@ -54,6 +54,10 @@ BLOCK = 256 * 1024
 
 _EDGE = 4096
 """Bytes at the start and before where a look ended that tell whether a file was only appended to."""
+
+
+FOLDER = "folder name"
+"""The part of a session that each record names, and that nothing changes: the client finds the session by it."""
 
 
 class FoundSecret(NamedTuple):
@@ -100,6 +104,7 @@ def scan(path: str, known: FileScan | None, *, lines: bool, told: Callable[[int]
             told(size)
             return FileScan(*stamp, 0, 0, "", tuple(findings))
         offset, number, findings = 0, 0, []
+        folders: set[bytes] = set()
         appended = known and known.inode == status.st_ino and size >= known.offset > 0
         if known and appended and _edge(stream, known.offset) == known.edge:
             offset, number = known.offset, known.lines
@@ -109,7 +114,7 @@ def scan(path: str, known: FileScan | None, *, lines: bool, told: Callable[[int]
         while left > 0 and (block := stream.read(min(BLOCK, left))):
             if not block.endswith(b"\n"):
                 block += stream.readline(left - len(block)) if left > len(block) else b""
-            findings += _in_block(block, number, offset)
+            findings += _in_block(block, number, offset, folders)
             told(len(block))
             left -= len(block)
             number += block.count(b"\n")
@@ -135,8 +140,11 @@ def secrets_in(piece: Piece) -> Iterator[FoundSecret]:
             yield FoundSecret(span.kind, number, span.start, span.end - span.start, "", "", piece.part)
 
 
-def _in_block(block: bytes, number: int, offset: int) -> Iterator[FoundSecret]:
-    """The secrets in whole lines, of which the first has a ``number`` and begins at ``offset`` of its file."""
+def _in_block(block: bytes, number: int, offset: int, folders: set[bytes]) -> Iterator[FoundSecret]:
+    """The secrets in whole lines, of which the first has a ``number`` and begins at ``offset`` of its file.
+
+    Each record names its folder: of ``folders`` that were seen before nothing is said again.
+    """
     end = counted = 0
     for place in sorted(suspects(block)):
         if place < end:
@@ -145,7 +153,14 @@ def _in_block(block: bytes, number: int, offset: int) -> Iterator[FoundSecret]:
         end = block.find(b"\n", place) + 1 or len(block)
         number += block.count(b"\n", counted, start)
         counted = start
-        yield from secrets_in(Piece(block[start:end], LINE, number=number, offset=offset + start))
+        line = block[start:end]
+        yield from secrets_in(Piece(line, LINE, number=number, offset=offset + start))
+        folder = folder_of(line)
+        if folder not in folders:
+            folders.add(folder)
+            at = offset + start + line.find(folder)
+            for secret in seen(folder):
+                yield FoundSecret(secret.kind, number, at + secret.start, secret.end - secret.start, "", "", FOLDER)
 
 
 def _edge(stream: BinaryIO, offset: int) -> str:
@@ -174,7 +189,8 @@ _KEEPERS = frozenset({BACKUP, KEPT, READABLE, TRASHED})
 class Leak(NamedTuple):
     """A secret in a place. ``reference`` is what ``read`` understands, "" where it can't print the record.
 
-    ``place`` names what holds it (transcript, sub-agent, sidecar, backup, trash, vault ...), ``line`` is 0-based,
+    ``place`` names what holds it (transcript, sub-agent, sidecar, backup, trash, vault ...), or is ``FOLDER`` for the
+    name of the folder that the records name, once for a file. ``line`` is 0-based,
     ``time`` that of the record, else of the file; ``length`` is in bytes, as written there.
     """
 
@@ -370,6 +386,7 @@ def _leaks(place: Location, scanned: FileScan) -> Iterator[Leak]:
             reference = f"{place.session_id}:{found.line}"
         elif place.kind == SUBAGENT and place.session_id:
             reference = f"{place.session_id}/{subagent_name(place.path)}:{found.line}"
-        file = os.path.join(place.path, found.part) if found.part else place.path
+        named = found.part == FOLDER
+        file = os.path.join(place.path, found.part) if found.part and not named else place.path
         at = found.line, found.offset, found.length, found.uuid, clock.normal(found.time) or when
-        yield Leak(found.kind, place.kind, place.session_id, reference, file, *at)
+        yield Leak(found.kind, FOLDER if named else place.kind, place.session_id, reference, file, *at)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from resume_hooks.parts.secrets.literals import SHORTEST_NAMED, Literals
 from resume_hooks.parts.secrets.locations import BINARY, LINE, Piece, pieces_of_file
-from resume_hooks.redaction.json_lines import find_in_bytes, find_in_line, is_kept, leaves, strings, without
+from resume_hooks.redaction.json_lines import find_in_bytes, find_in_line, folder_of, is_kept, leaves, strings, without
 from resume_hooks.redaction.texts import Secret, suspects
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.raw_edit import encode
@@ -55,6 +55,8 @@ class Cleaner:
         self._kinds = frozenset(kinds)
         self._literals = literals or Literals({})
         self._scanning = scanning
+        self._clean_folder = b""
+        """The folder that was looked at last and holds none."""
 
     def file(self, path: str, *, lines: bool) -> Iterator[Cleaned]:
         """The pieces of a file, which is ``lines`` or a text. OSError."""
@@ -77,7 +79,16 @@ class Cleaner:
             return Cleaned(raw, (), stuck=False)
         found: list[RemovedSecret] = []
         cleaned = _until_stable(body, lambda each: self._line(each, found))
-        return self._cleaned(cleaned + raw[len(body) :], found)
+        done = self._cleaned(cleaned + raw[len(body) :], found)
+        return done._replace(stuck=done.stuck or self.finds_in_folder(folder_of(body)))
+
+    def finds_in_folder(self, folder: bytes) -> bool:
+        """Whether the name of a record's folder holds a secret of a wanted kind, which stays there."""
+        if not self._scanning or folder == self._clean_folder:
+            return False
+        is_found = any(not self._kinds or secret.kind in self._kinds for secret in find_in_bytes(folder))
+        self._clean_folder = self._clean_folder if is_found else folder
+        return is_found
 
     def text(self, raw: bytes) -> Cleaned:
         """A whole text, in which a secret may go over several lines; what is no text is returned as it is."""

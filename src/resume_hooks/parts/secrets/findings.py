@@ -56,7 +56,7 @@ SETTINGS = (".claude.json", ".credentials.json", "settings.json", "settings.loca
 """How the names of the client's files begin in which a secret may stand because somebody put it there to be used."""
 
 
-STUCK = "It stands in what is no text, an image, or what names a record: nothing was changed there."
+STUCK = "It stands in an image, in what names a record, or in the folder's name: nothing was changed there."
 
 
 class LocationContents(NamedTuple):

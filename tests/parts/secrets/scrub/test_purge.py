@@ -30,7 +30,7 @@ from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.layout import folder_of, vault
 from resume_hooks.sessions.session_files import session_file
 from resume_hooks.transcripts.transcript import scan
-from tests.builders import SESSION, ConfigHome, assistant, session_bytes, session_id, user
+from tests.builders import SESSION, ConfigHome, assistant, session_bytes, session_id, user, write_session
 from tests.crashes import crashes
 from tests.parts.secrets.scrub.planting import OTHER, SECRETS, Planted, laid, places_with, plant
 from tests.redaction.test_neighbours import (
@@ -435,3 +435,15 @@ def refuse(monkeypatch: pytest.MonkeyPatch, closed: str) -> None:
         return scandir(folder)
 
     monkeypatch.setattr(os, "scandir", refusing)
+
+
+def test_what_the_name_of_a_folder_holds_stays_and_is_told(config_home: ConfigHome) -> None:
+    """The client finds a session by its folder, so nothing changes it; the answer never says that all is gone."""
+    secret = SECRETS[0]
+    rows = [{**user(f"use {secret}", uuid="u0", parent=None), "cwd": f"/x/{secret}"}]
+    path = Path(write_session(config_home.project(), SESSION, rows))
+    os.utime(path, (1_770_000_000,) * 2)
+    (row,) = [row for row in scrub(config_home, path) if row.place.path == str(path)]
+    assert (row.state, "folder's name" in row.why) == (LEFT, True)
+    assert f"use {secret}" not in path.read_text()
+    assert f"/x/{secret}" in path.read_text()

@@ -17,7 +17,7 @@ from resume_hooks.cli.start_client import start, start_of
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import SessionOpen, UsageError
 from resume_hooks.parts.secrets import child, findings, literals
-from resume_hooks.parts.secrets.audit import Audit, audit
+from resume_hooks.parts.secrets.audit import FOLDER, Audit, audit
 from resume_hooks.parts.secrets.findings import HELD, LEFT, OUTSIDE, REMOVED, Holding, ScrubFindings, ScrubReach
 from resume_hooks.parts.secrets.locations import INDEXED, OWN
 from resume_hooks.parts.secrets.purge import clear_left, purge
@@ -27,6 +27,7 @@ from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import store_of
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted
+from resume_hooks.transcripts.head_tail import HeadTail
 
 MOST_LISTED = 200  # secrets that are listed to people; ``--json`` lists all
 SHOWN = 40  # places of one state that are named one by one
@@ -37,6 +38,10 @@ _HEADINGS = {
     OUTSIDE: "Also here, and not touched:",
 }
 _REMAIN = "The session itself still holds them: nothing but the child was written."
+_IN_FOLDER = (
+    "The name of the project's folder holds one, and stays in every record: Claude Code finds a session by its folder. "
+    "Rename the folder."
+)
 _IN_PLACE = "Another agent's session is not rewritten: its forks and rewinds go on from places in its file"
 _SHORT = (
     "{count:,} short values may still stand elsewhere: where the scanner does not see them they could be any word. "
@@ -75,6 +80,8 @@ def _in_a_child(found: ScrubFindings, options: ScrubOptions) -> int:
         words += [word for kind in options.kind for word in ("--kind", kind)]
         words += ["--secret-stdin"] if options.secret_stdin else []
         warnings.append(_REMAIN + ("" if foreign else f" Take them out: {typed(shlex.join(words))}"))
+    if found.scanner.finds_in_folder(HeadTail(found.session.path).cwd.encode("utf-8", "surrogatepass")):
+        warnings.append(_IN_FOLDER)
     _answer(found, options, made, warnings)
     if made is not None and made.written and options.start:
         start(start_of(made.session_id, made.file, made.folder, options.where))
@@ -216,6 +223,8 @@ def render(found: Audit, reach: str = "") -> str:
         f"Or continue in a child without it; the session keeps it: {typed(f'scrub {session}')}",
         "Exports leave secrets out by themselves.",
     ]
+    if any(leak.place == FOLDER for leak in found.leaks):
+        rows.append(_IN_FOLDER)
     return "\n".join(rows)
 
 
