@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 from resume_hooks.reading.digest import facts
@@ -106,8 +105,6 @@ def _skimmed(head: re.Match[bytes], own: re.Match[bytes], call: bytes = b"") -> 
 
 ANSWERS = 8_000  # characters of a user's answers to questions
 
-_ANSWERED = ("User has answered your questions", "The user answered", "Your questions have been answered")
-_QUOTED = late(r'"((?:[^"\\]|\\.)*)(?:"|\Z)', re.DOTALL)
 _WRITERS = records.WRITERS | {"Update"}
 _AGENT_TOOLS = frozenset({"Task", "Agent"})
 _TEXT_MATTERS = frozenset({"Bash", "AskUserQuestion", "ExitPlanMode", "TaskCreate"}) | _AGENT_TOOLS
@@ -310,7 +307,7 @@ class LineageFacts:
         self._order += 1
         if not self._branches.is_known(brief.uuid, brief.parent, self._order) and call is not None:
             del self._open[brief.call]
-            self._on_tool_success(call, "", RecordPlace(session_id, number, self._order), brief.uuid)
+            self._on_tool_success(call, {}, Quote("", RecordPlace(session_id, number, self._order), brief.uuid))
         return True
 
     def _assistant(self, record: Record, place: RecordPlace) -> None:
@@ -453,7 +450,7 @@ class LineageFacts:
             if call.tool.startswith(facts.SERVER_TOOL):
                 self.tool_errors[call.tool] = Quote(text, place, uuid)
         else:
-            self._on_tool_success(call, text, place, uuid)
+            self._on_tool_success(call, records.tool_details(record), Quote(text, place, uuid))
             self._on_agent(call, record, Quote(text, place, uuid))
 
     def _ran(self, call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace) -> None:
@@ -475,7 +472,8 @@ class LineageFacts:
         elif call.tool in _AGENT_TOOLS and not said.text.startswith(_STARTED):
             self.reports.append(said)
 
-    def _on_tool_success(self, call: PendingCall, text: str, place: RecordPlace, uuid: str) -> None:
+    def _on_tool_success(self, call: PendingCall, details: Record, said: Quote) -> None:
+        text, place, uuid = said.text, said.place, said.uuid
         self.tool_errors.pop(call.tool, None)
         if call.tool in _WRITERS or (
             call.tool.startswith(facts.SERVER_TOOL) and _FOREIGN_WRITER.search(call.tool[:200])
@@ -484,7 +482,7 @@ class LineageFacts:
         elif call.tool in records.READERS:
             self.looked_at.update({(path, call.folder): call.place for path in call.paths()})
         elif call.tool == "AskUserQuestion":
-            self._answered(text, place, uuid)
+            self._chosen(facts.chosen_answers(call, details, text[:ANSWERS]), place, uuid)
         elif call.tool == "ExitPlanMode":
             plan, inside = call.text("plan"), text.partition("## Approved Plan:\n")[2]
             self.plan_mode = False
@@ -499,15 +497,10 @@ class LineageFacts:
         elif call.tool == "TaskUpdate":
             self.open_list.update(call)
 
-    def _answered(self, text: str, place: RecordPlace, uuid: str) -> None:
-        if not text.startswith(_ANSWERED):
-            return  # nobody was there
-        found = pairwise(_QUOTED.finditer(text[:ANSWERS]))
-        pairs = [(a[1], b[1]) for a, b in found if text[a.end() : b.start()].strip() == "="]
-        self._chosen(pairs, place, uuid)
-
     def _chosen(self, pairs: Sequence[tuple[str, str]], place: RecordPlace, uuid: str) -> None:
-        """Take in what the user chose: questions, each with its answer."""
+        """Take in what the user chose: questions, each with its answer; none where nobody was there."""
+        if not pairs:
+            return
         self.answers += [Quote(f"{asked} -> {answered}", place, uuid) for asked, answered in pairs]
         self._prompted()
         self._typed(Quote("\n".join(answered for _, answered in pairs), place, uuid))

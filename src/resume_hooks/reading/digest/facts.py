@@ -32,6 +32,8 @@ _NOTIFIED = late(
 )
 
 SERVER_TOOL = "mcp__"  # how the name of a server's tool begins
+_ANSWERED = ("User has answered your questions", "The user answered", "Your questions have been answered")
+_CHOSEN = late(r'\s*=\s*"((?:[^"\\]|\\.)*)(?:"|\Z)', re.DOTALL)
 _REJECTED = (f"{records.REJECTION} proceed with this tool use", f"{records.REJECTION} take this action right now")
 
 EMPTY_ANSWERS = frozenset({"[]", "{}", "null"})
@@ -229,6 +231,27 @@ def refusal(call: PendingCall, record: Record, block: Record, text: str, place: 
     if records.is_error(block) and (denied not in {"", "interrupted"} or _NOT_RUN.match(text)):
         return Refusal(call, Quote(text[:TELLING], place, uuid), by_user=False)
     return None
+
+
+def chosen_answers(call: PendingCall, details: Record, text: str) -> list[tuple[str, str]]:
+    """The questions of a call, each with the answer that was chosen; none where nobody was there.
+
+    Clients note them in ``details``. Of older ones ``text`` is gone through by the questions' own words: anything may
+    stand in those, quotes as well.
+    """
+    noted = records.mapping(details, "answers")
+    pairs = [(question, answer[: len(text)]) for question, answer in noted.items() if isinstance(answer, str)]
+    if pairs or not text.startswith(_ANSWERED):
+        return pairs
+    place = 0
+    for row in records.objects(call.given.get("questions")):
+        question = string(row, "question")
+        asked = text.find(f'"{question}"', place)
+        answer = _CHOSEN.match(text, asked + len(question) + 2) if question and asked >= 0 else None
+        if answer is not None:
+            pairs.append((question, answer[1]))
+            place = answer.end()
+    return pairs
 
 
 def clarified_answers(text: str) -> list[tuple[str, str]]:
