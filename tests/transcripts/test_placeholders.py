@@ -15,6 +15,7 @@ from resume_hooks.transcripts.placeholders import (
     is_placeholder,
     stands_for_answer,
     stands_for_something,
+    was_trimmed,
 )
 from tests.builders import SESSION, ConfigHome
 from tests.derive.trim.sessions import Chain, by_uuid, planned, trimmed, written
@@ -71,7 +72,7 @@ def test_each_kind_is_known_again(kind: str) -> None:
 def test_those_of_another_tool_are_known(kind: str) -> None:
     """What aichat left is never trimmed again: its notice is the way to the original."""
     assert stands_for_something(THEIRS[kind])
-    assert is_placeholder(THEIRS[kind])
+    assert was_trimmed(THEIRS[kind])
 
 
 @pytest.mark.parametrize(
@@ -91,6 +92,12 @@ def test_what_only_looks_like_one(text: str) -> None:
     """Text that quotes a placeholder far inside, or resembles one, can be trimmed."""
     assert not stands_for_something(text)
     assert not is_placeholder(text)
+
+
+@pytest.mark.parametrize("behind", ["\nprinted behind it", " printed behind it", "\n]", "x" * 2_000 + "]"])
+def test_what_goes_on_behind_one_is_somebodys_own(behind: str) -> None:
+    """A program can print a placeholder first."""
+    assert not is_placeholder(f"{placeholders.for_result('Bash', 12_345, AT)}{behind}")
 
 
 @given(name=st.text(max_size=300))

@@ -72,21 +72,32 @@ def for_attachment(characters: int, original: OriginalReference, why: str = "") 
 
 def stands_for_something(text: str) -> bool:
     """Whether ``text`` holds a placeholder: such a text is never trimmed again, or its way back would be lost."""
-    return _OURS.search(text, 0, REACH) is not None or _was_cut(text)
+    return _OURS.search(text, 0, REACH) is not None or was_cut(text)
 
 
 def is_placeholder(text: str) -> bool:
-    """Whether ``text`` is a placeholder from its start: a quick look, for contents that are replaced as a whole."""
-    return (text.startswith("[") and _OURS.match(text) is not None) or _was_cut(text)
+    """Whether ``text`` is a placeholder and nothing else: a quick look, for contents that are replaced as a whole.
+
+    A program can print a placeholder, too: what goes on behind it is its own.
+    """
+    if not text.startswith("[") or len(text) > REACH or "\n" in text.strip():
+        return False
+    return text.rstrip().endswith("]") and _OURS.match(text) is not None
+
+
+def was_trimmed(text: str) -> bool:
+    """Whether ``text`` is a placeholder, or another tool cut it: it is never trimmed again."""
+    return is_placeholder(text) or was_cut(text)
+
+
+def was_cut(text: str) -> bool:
+    """Whether another tool of the field cut ``text`` and said so at its end."""
+    return text.endswith((" chars).", "]")) and _THEIRS.search(text[-THEIR_REACH:]) is not None
 
 
 def stands_for_answer(text: str) -> bool:
     """Whether ``text`` stands for something the model said."""
     return text.startswith(_RESPONSE) and is_placeholder(text)
-
-
-def _was_cut(text: str) -> bool:
-    return text.endswith((" chars).", "]")) and _THEIRS.search(text[-THEIR_REACH:]) is not None
 
 
 def _text(what: str, size: str, original: OriginalReference, why: str) -> str:

@@ -16,10 +16,10 @@ from resume_hooks.transcripts.placeholders import (
     SHORTEST,
     UNANSWERED,
     Origin,
-    is_placeholder,
     origin_of,
     stands_for_answer,
     stands_for_something,
+    was_trimmed,
 )
 from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.tokens import media_tokens
@@ -105,7 +105,7 @@ class Pieces:
             self.origins[node.number] = origin
         if node.kind == records.ATTACHMENT and kind_of(record) in BULK:
             for address, text in sent_texts(record):
-                if len(text) > SHORTEST and not is_placeholder(text):
+                if len(text) > SHORTEST and not was_trimmed(text):
                     self.found.append(Piece(node.number, address, ATTACHMENT, len(text)))
         elif node.spoken:
             self.found += self._of_message(node, record)
@@ -164,7 +164,8 @@ class Pieces:
         if records.is_error(block):
             self.failed.add(call)
         if isinstance(content, str):
-            if len(content) > SHORTEST and not content.startswith(records.REJECTION) and not is_placeholder(content):
+            refused = call in self.failed and content.startswith(records.REJECTION)
+            if len(content) > SHORTEST and not refused and not was_trimmed(content):
                 yield Piece(node.number, (*at, "content"), RESULT, len(content), call=call, digest=hash(content))
             return
         for index, inner in enumerate(content if isinstance(content, list) else ()):
@@ -173,7 +174,7 @@ class Pieces:
             inside = (*at, "content", index)
             if string(inner, "type") in records.MEDIA:
                 yield Piece(node.number, inside, MEDIA, 0, media_tokens(inner), call=call)
-            elif len(text := string(inner, "text")) > SHORTEST and not is_placeholder(text):
+            elif len(text := string(inner, "text")) > SHORTEST and not was_trimmed(text):
                 yield Piece(node.number, (*inside, "text"), RESULT, len(text), call=call, digest=hash(text))
 
 

@@ -75,6 +75,7 @@ def gone(tool: str, size: str, why: str = "") -> str:
     return f"[Results from {tool} tool suppressed - original content was {size} characters; original: {AT}:2{why}]"
 
 
+PRINTED = "[Results from a tool suppressed - original content was 9 tokens]"
 OUTPUT = ("c2", "message", "content", 0, "content")
 A: dict[str, Any] = {"file_path": "/a"}
 PART: dict[str, Any] = {"file_path": "/a", "offset": 5, "limit": 9}
@@ -131,12 +132,12 @@ KEPT = [
     kept("results", "at the threshold, not over it", lambda: ask().tool("t1", "Read", "x" * 500)),
     kept("results", "at the threshold of its tool", lambda: ask().tool("t1"), thresholds={"read": 1_700}),
     kept("results", "a placeholder already",
-         lambda: ask().tool("t1", "Read", f"[Results from a tool suppressed - original content was 9 tokens; {LONG}"),
+         lambda: ask().tool("t1", "Read", "[Results from a tool suppressed - original content was 9,000 characters]"),
          threshold=0),
     kept("results", "the notice of another tool",
          lambda: ask().tool("t1", "Read", f"{LONG}\n\n[...truncated - original content was 9,000 characters]")),
     kept("results", "what the user said to a refused call",
-         lambda: ask().tool("t1", "Bash", f"The user doesn't want to proceed. {LONG}")),
+         lambda: ask().tool("t1", "Bash", f"The user doesn't want to proceed. {LONG}", error=True)),
     kept("results", "the user's own choices", lambda: ask().tool("t1", "AskUserQuestion")),
     kept("results", "schemas that the client loads", lambda: ask().tool("t1", "ToolSearch")),
     kept("inputs", "under the threshold", lambda: ask().tool("t1", "Write", "ok", content="short", **A)),
@@ -197,6 +198,11 @@ CUT = [
         (*OUTPUT, 0, "text"), gone("mcp__x__y", "1,700")),
     cut("results", "a tool that was named", lambda: ask().tool("t1", "ToolSearch"),
         OUTPUT, gone("ToolSearch", "1,700"), tools=("toolsearch",)),
+    cut("results", "what a program prints behind a placeholder", lambda: ask().tool("t1", "Bash", f"{PRINTED}\n{LONG}"),
+        OUTPUT, gone("Bash", f"{len(PRINTED) + 1 + len(LONG):,}")),
+    cut("results", "an output that begins like a refusal",
+        lambda: ask().tool("t1", "Bash", f"The user doesn't want to proceed. {LONG}"),
+        OUTPUT, gone("Bash", f"{34 + len(LONG):,}")),
     cut("inputs", "a file that was written",
         lambda: ask().tool("t1", "Write", "ok", content=LONG, file_path="/nowhere/a"),
         ("c1", "message", "content", 0, "input", "content"),

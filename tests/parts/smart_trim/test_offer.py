@@ -39,7 +39,7 @@ def test_bulk_is_offered_in_its_order(config_home: ConfigHome) -> None:
         Chain().ask("go").tool("t1", "Bash", "x" * (LEAST - 1), command="ls"),
         Chain().ask("go").tool("t1", "AskUserQuestion", LONG),
         Chain().ask("go").tool("t1", "ExitPlanMode", LONG),
-        Chain().ask("go").tool("t1", "Bash", "The user doesn't want to proceed. They said: " + LONG),
+        Chain().ask("go").tool("t1", "Bash", "The user doesn't want to proceed. They said: " + LONG, error=True),
         Chain().ask("go").call("t1", "Write", content=LONG, file_path="/a"),
         Chain().ask("go").answer([{"type": "thinking", "thinking": LONG, "signature": "s"}]).answer("ok"),
         Chain().ask("go").attach(attachment={"type": "skill_listing", "content": LONG}),

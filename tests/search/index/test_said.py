@@ -169,8 +169,13 @@ def test_what_begins_like_ours_is_left_out_of_a_shell_s_output_alone(config_home
         replied([call("c1", "WebFetch")]),
         user([result("c1", "resume-hooks read: how to use it, quokka")], uuid=uid(5)),
         said("[Results from Read tool suppressed - original content was 12,345 characters] " + "numbat " * 80),
+        replied([call("c2", "Bash")]),
+        user(
+            [result("c2", "[Results from Bash tool suppressed - original content was 12,345 characters]\nwalrus")],
+            uuid=uid(6),
+        ),
     )
-    assert {"zymurgi", "quokka", "numbat"} <= held(config_home).words()
+    assert {"zymurgi", "quokka", "numbat", "walrus"} <= held(config_home).words()
 
 
 def test_the_searcher_s_report_is_left_out_of_the_parent(config_home: ConfigHome) -> None:

@@ -45,10 +45,10 @@ from resume_hooks.transcripts.placeholders import (
     MARKS,
     SHORTEST,
     Origin,
-    is_placeholder,
     origin_of,
     stands_for_answer,
     stands_for_something,
+    was_trimmed,
 )
 from resume_hooks.transcripts.records import Record, mapping, objects, string
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, ContextUse
@@ -192,7 +192,7 @@ def _of_call(item: Record, place: int, own: str) -> Iterator[Piece]:
 def _of_output(item: Record, place: int, own: str) -> Iterator[Piece]:
     told = item.get("output")
     if isinstance(told, str):
-        if len(told) > SHORTEST and not is_placeholder(told):
+        if len(told) > SHORTEST and not was_trimmed(told):
             yield Piece(place, ("output",), RESULT, len(told), call=own, digest=hash(told))
         return
     for index, part in enumerate(told if isinstance(told, list) else ()):
@@ -200,7 +200,7 @@ def _of_output(item: Record, place: int, own: str) -> Iterator[Piece]:
             continue
         if string(part, "type") == "input_image":
             yield Piece(place, ("output", index), MEDIA, 0, IMAGE_TOKENS, call=own)
-        elif len(text := string(part, "text")) > SHORTEST and not is_placeholder(text):
+        elif len(text := string(part, "text")) > SHORTEST and not was_trimmed(text):
             yield Piece(place, ("output", index, "text"), RESULT, len(text), call=own, digest=hash(text))
 
 

@@ -22,7 +22,6 @@ MOST_PATH = 4_096  # characters of a path; no system opens a longer one
 HELPERS = frozenset({"resume-hooks:session-searcher", "session-searcher"})
 """Agents that only search: what they are asked and say repeats what they found."""
 
-LONGEST_PLACEHOLDER = 400  # characters of a placeholder; a text that goes on says something of its own
 _OWN_CALL = re.compile(
     r"""\s*(?:cd \S+ && )?"""
     r"""(?:"[^"]*/hooks/engine"|'[^']*/hooks/engine'|\S*/hooks/engine|(?:\S*python\S* -m )?resume[-_]hooks)"""
@@ -193,5 +192,5 @@ def _answer(block: Record, *, sifting: bool = True) -> Iterator[str]:
 
 def _joined(texts: list[str]) -> str:
     """The texts that are somebody's own words."""
-    own = (text for text in texts if text and not (len(text) <= LONGEST_PLACEHOLDER and is_placeholder(text)))
+    own = (text for text in texts if text and not is_placeholder(text))
     return "\n".join(_BLOCK.sub(" ", text) if OPENING in text else text for text in own)
