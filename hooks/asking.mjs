@@ -1,4 +1,4 @@
-// Owns how the module asks the engine, the person and the session's model, and how a session is opened in the running client.
+// Owns how the module asks the engine, the person and the session's model.
 
 const LIMIT = 15000 // the engine ends by itself within five seconds
 
@@ -30,18 +30,6 @@ export async function fork($, prompt) { // the last request again, with its answ
 }
 
 export function say($, { text }) { if (text) $.ui.log(text) }
-
-export async function open($, reply) {
-  const before = await $.prompt.read()
-  await quietly($, () => $.command.run({ command: 'resume', args: reply.open }))
-  if (await $.session.id() !== reply.open) return $.ui.log(reply.by_hand)
-  if (reply.remark) $.ui.log(reply.remark)
-  const since = await $.prompt.read()
-  const draft = before.text + since.text
-  const text = [reply.fill, draft].filter(Boolean).join('\n')
-  if (text) await $.prompt.fill({ text: reply.send ? draft : text })
-  if (reply.send) $.prompt.submit({ text: reply.fill, asUser: true }).catch(() => $.prompt.fill({ text }))
-}
 
 async function choice($, { ask, choices }, labels) {
   let chosen

@@ -3,7 +3,8 @@
 // The client's ring never leaves the field, so that every letter is one of the search. Up and Down, which would move it
 // to a stop beside the field, move the mark in its place: among the sessions, or among the ways of the one that is open.
 
-import { ask, open, quietly } from './asking.mjs'
+import { ask, quietly } from './asking.mjs'
+import { openSoon } from './opening.mjs'
 
 const PAUSE = 60 // milliseconds without a key after which is looked: each look is a process
 const TRIES = 200, TICK = 10 // how often, and in which milliseconds, is looked for what was typed before the pane had the keys
@@ -112,7 +113,7 @@ async function act($, key) {
     return $.ui.invalidate('ui.render')
   }
   await $.ui.close({ id: pane.id })
-  if (reply.open) $.clock.after(0, () => open($, reply))
+  if (reply.open) openSoon($, reply)
   else $.ui.log(reply.text)
 }
 

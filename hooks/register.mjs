@@ -3,11 +3,12 @@
 //
 // The client reads this file before it runs it: event names stand as literals, and `$` goes only to functions at the top.
 
-import { ask, fork, hear, open, quietly, say, settle } from './asking.mjs'
+import { ask, fork, hear, quietly, say, settle } from './asking.mjs'
 import { drawBand, forget, measure } from './band.mjs'
 import { closeCard, drawCard, showCard } from './card.mjs'
 import { COMMANDS, PREFIXED } from './commands.mjs'
 import { compact, keepBelow, tellChoice, tellOf, trim } from './compacting.mjs'
+import { hold, open, openSoon } from './opening.mjs'
 import { drawPane, move, show } from './pane.mjs'
 import { equip, look, part, serve } from './tool.mjs'
 
@@ -37,7 +38,7 @@ const answer = async ($, command, args) => {
   if (reply.pane) await show($, reply.pane)
   if (reply.card) await showCard($, reply.card)
   if (reply.compact) $.clock.after(0, () => trim($, reply))
-  if (reply.open) $.clock.after(0, () => open($, reply)) // not from inside: the switch would wait for this very command
+  if (reply.open) openSoon($, reply)
   return {}
 }
 
@@ -86,6 +87,7 @@ export function register(on) {
   on('ui.render', { component: 'Pane' }, ($, e, next) => drawPane($, e, () => drawCard($, e, next))).catch(leave)
   on('ui.render', { component: 'AbovePrompt' }, drawBand).catch(leave)
   on('ui.focus', { component: 'Pane' }, ($, e, next) => move($, e, next)).catch(leave)
+  on('prompt.submit', ($, e, next) => hold($, e, next)).catch(leave)
   on('session.measure', ($, e, next) => {
     $.clock.after(0, () => measure($))
     return next(e)

@@ -1,6 +1,7 @@
 // Owns the tool by which the model asks for a handoff: the person is asked, and the switch comes at the turn's end.
 
-import { ask, open, quietly, say, unbidden } from './asking.mjs'
+import { ask, quietly, say, unbidden } from './asking.mjs'
+import { open } from './opening.mjs'
 
 const PATIENCE = 6000 // milliseconds that the call waits for who types; the client ends it after 10 seconds
 let agreed // what the person agreed to, until the turn of it ends

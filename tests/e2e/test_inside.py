@@ -32,7 +32,7 @@ HEARD = [
     "session.start", "command.run{command=?}", "command.run{command=?}",
     "command.run{command=resume-hooks:recover-context}", "ui.render{component=Pane} (default matcher key: plugin)",
     "ui.render{component=AbovePrompt} (default matcher key: plugin)",
-    "ui.focus{component=Pane} (default matcher key: plugin)", "session.measure", "session.compact",
+    "ui.focus{component=Pane} (default matcher key: plugin)", "prompt.submit", "session.measure", "session.compact",
     "classic.SessionStart", "tool.call{tool=mcp__resume-hooks__handoff}", "turn.complete", "classic.Stop",
     "classic.StopFailure",
 ]  # fmt: skip
@@ -167,6 +167,7 @@ def test_a_trim_an_untrim_and_the_reading_ones(modern: Tui, plugin: Path, parent
         modern.wait_idle()
         assert children(modern.home, parent) == []
     modern.submit("/trim")
+    modern.submit("now go on BETA")  # waits in the client's queue
     modern.wait_for("1. Open the trimmed copy")
     modern.wait_idle(2)
     modern.key("1")
@@ -174,8 +175,9 @@ def test_a_trim_an_untrim_and_the_reading_ones(modern: Tui, plugin: Path, parent
     trimmed = child_of(modern.home, parent)
     assert wait_until(lambda: opened(modern) == trimmed)
     modern.wait_idle()
-    assert not modern.api.requests
-    modern.submit("now go on BETA")
+    assert not modern.api.requests, "the session that is left answers nothing"
+    assert modern.input_text() == "now go on BETA"
+    modern.key("Enter")
     modern.wait_for("Mock reply 1")
     said = spoken(modern.api.main_requests()[-1])
     assert "now go on BETA" in said

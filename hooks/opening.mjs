@@ -1,0 +1,37 @@
+// Owns how a session is opened in the running client, and what becomes of words that are sent meanwhile.
+
+import { quietly } from './asking.mjs'
+
+const LIMIT = 15000 // milliseconds after which the client is taken to wait for something else, such as a turn's end
+let opening // the reply whose session is being opened, until when words for it are held, and those words
+
+export function openSoon($, reply) { // from within a command, for which the switch would wait
+  begin(reply)
+  $.clock.after(0, () => open($, reply))
+}
+
+function begin(reply) {
+  if (opening?.reply !== reply) opening = { reply, until: Date.now() + LIMIT, words: [] }
+  return opening
+}
+
+export function hold($, e, next) { // the session that is left would answer
+  if (!opening || Date.now() > opening.until) return next(e)
+  opening.words.push(e.text)
+  return { drop: opening.reply.held }
+}
+
+export async function open($, reply) {
+  const { words } = begin(reply)
+  const before = await $.prompt.read()
+  await quietly($, () => $.command.run({ command: 'resume', args: reply.open }))
+  opening = undefined
+  if (await $.session.id() !== reply.open) return $.ui.log(reply.by_hand)
+  if (reply.remark) $.ui.log(reply.remark)
+  const since = await $.prompt.read()
+  const typed = before.text + since.text // the client puts held words back into the box, mostly
+  const draft = [...words.filter(each => !typed.includes(each)), typed].filter(Boolean).join('\n')
+  const text = [reply.fill, draft].filter(Boolean).join('\n')
+  if (text) await $.prompt.fill({ text: reply.send ? draft : text })
+  if (reply.send) $.prompt.submit({ text: reply.fill, asUser: true }).catch(() => $.prompt.fill({ text }))
+}
