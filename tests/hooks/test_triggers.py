@@ -54,6 +54,8 @@ OURS = [
     (f">resume {ID}", "resume", ID),
     (">handoff   a \"b\" 'c' \\d $(e)\n\n\tf  ", "handoff", "a \"b\" 'c' \\d $(e)\n\n\tf"),
     (">resume>handoff fix it", "handoff", "fix it"),
+    (">resume>handoff/back it is slower", "back", "it is slower"),
+    (">resume/handoff", "handoff", ""),
     (">handoff>handoff x", "handoff", "x"),
     (">help>lineage", "lineage", ""),
     (">session-id>recall", "recall", ""),
@@ -109,6 +111,7 @@ NOT_OURS = [
     ("\uff1eresume", "another sign, which only looks the same"),
     (">\u017fession", "a letter that only folds to s"),
     (">resume>handoffs", "another word behind one that came back"),
+    (">resume/handoffs", "another word with a slash behind one that came back"),
     (">quote>handoff x", "no trigger before it"),
     (">>handoff x", "two signs"),
 ]  # fmt: skip

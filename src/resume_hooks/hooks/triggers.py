@@ -81,7 +81,11 @@ _SIGN = rf"(?:>|/{PLUGIN}:)"
 _ASKING = "|".join(name for name in (*ROWS, *ALIASES) if ROWS[ALIASES.get(name, name)].asks)
 _RETYPED = re.compile(rf"{_SIGN}({_ASKING})(?=[\s>/]|\Z)", re.IGNORECASE)
 _NAMES = "|".join(sorted({*VERBS, *ALIASES}, key=len, reverse=True))
-_STACKED = re.compile(rf"(?:{_SIGN}(?:{_NAMES}))+(?={_SIGN}(?:{_NAMES})(?:\s|\Z))", re.IGNORECASE)
+_BARE_NAMES = "|".join(sorted(_OF_BARE, key=len, reverse=True))
+_STACKED = re.compile(
+    rf"(?:{_SIGN}(?:{_NAMES}))+(?=(?:{_SIGN}(?:{_NAMES})|{BARE}(?:{_BARE_NAMES}))(?:\s|\Z))", re.IGNORECASE
+)
+_BEHIND = re.compile(rf"{BARE}({_BARE_NAMES})(?=\s|\Z)", re.IGNORECASE)
 _WORDS = re.compile(r"(?!(?:yes|no|cancel|help)\b)[^\W\d_]+[,:;]?\s+[^\W\d_]", re.IGNORECASE)
 _YES = re.compile(r"\S+\s+yes\s*\Z", re.IGNORECASE)
 _TOLD = re.compile(rf"(?<![^\s:]){TYPED}({'|'.join(VERBS)})(?![\w-])")
@@ -135,7 +139,11 @@ def recognise(prompt: str) -> Optional[Trigger]:
     """The trigger that a prompt is, or None: then it is the user's and passes."""
     slash, sign = prompt[:1] == "/", SLASH if prompt[:1] == "/" else TYPED
     stacked = _STACKED.match(prompt)  # typed behind a bare trigger that came back into the box
-    prompt = _last_typed(prompt[stacked.end() :] if stacked else prompt)
+    if stacked:
+        prompt = prompt[stacked.end() :]
+        behind = _BEHIND.match(prompt)
+        prompt = f"{TYPED}{_OF_BARE[behind[1].lower()]}{prompt[behind.end() :]}" if behind else prompt
+    prompt = _last_typed(prompt)
     if _PASTED_ID.match(prompt):
         return Trigger("resume", "", slash, pasted=True, sign=sign)
     if _is_pasted_over(prompt):
