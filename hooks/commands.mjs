@@ -1,4 +1,7 @@
-// Owns the names of our commands in the client. Made by `make docs` from the trigger table.
+// Owns the names of our commands in the client, and its words. Made by `make docs` from the trigger table.
+
+export const HELD = "another session opens, and has these words in its box"
+export const LISTED = "the list that opens has these words"
 
 export const COMMANDS = [
   {"name": "handoff", "description": "Continue in a new session that knows this one; size: 4k, 12k, 24k, or all for a copy", "argumentHint": "[size] [--new-task] [next step]"},

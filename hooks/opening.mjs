@@ -1,9 +1,17 @@
 // Owns how a session is opened in the running client, and what becomes of words that are sent meanwhile.
 
 import { quietly } from './asking.mjs'
+import { HELD, LISTED } from './commands.mjs'
 
+const SOON = 5000 // milliseconds within which a list has the keys
 const LIMIT = 15000 // milliseconds after which the client is taken to wait for something else, such as a turn's end
 let opening // the reply whose session is being opened, until when words for it are held, and those words
+
+let listed = 0 // until when a list is about to have the keys
+
+export function awaitList(isAwaited) {
+  listed = isAwaited ? Date.now() + SOON : 0
+}
 
 export function openSoon($, reply) { // from within a command, for which the switch would wait
   begin(reply)
@@ -15,10 +23,11 @@ function begin(reply) {
   return opening
 }
 
-export function hold($, e, next) { // the session that is left would answer
+export function hold($, e, next) {
+  if (Date.now() < listed) return { drop: LISTED } // the client puts the words back into the box, from which the list takes them
   if (!opening || Date.now() > opening.until) return next(e)
-  opening.words.push(e.text)
-  return { drop: opening.reply.held }
+  opening.words.push(e.text) // the session that is left would answer them
+  return { drop: HELD }
 }
 
 export async function open($, reply) {

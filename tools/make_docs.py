@@ -21,7 +21,7 @@ from resume_hooks import parts, settings
 from resume_hooks.cli.main import cli
 from resume_hooks.cli.schema import form
 from resume_hooks.cli.verb_table import VERBS
-from resume_hooks.hooks.triggers import ROWS, SLASH
+from resume_hooks.hooks.triggers import HELD, LISTED, ROWS, SLASH
 from resume_hooks.part import Option
 from resume_hooks.seam import Trigger
 from tools.manifests import ROOT, manifests
@@ -167,7 +167,11 @@ def commands_module() -> str:
     ]
     prefixed = [f"{SLASH[1:]}{each.name}" for each in ROWS.values() if has_page(each)]
     lists = (("COMMANDS", bare), ("PREFIXED", prefixed))
-    return "// Owns the names of our commands in the client. Made by `make docs` from the trigger table.\n" + "".join(
+    head = (
+        "// Owns the names of our commands in the client, and its words. Made by `make docs` from the trigger table.\n"
+    )
+    words = f"\nexport const HELD = {json.dumps(HELD)}\nexport const LISTED = {json.dumps(LISTED)}\n"
+    return f"{head}{words}" + "".join(
         f"\nexport const {name} = [\n{''.join(f'  {json.dumps(row)},{chr(10)}' for row in rows)}]\n"
         for name, rows in lists
     )

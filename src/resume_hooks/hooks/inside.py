@@ -169,7 +169,6 @@ def _told(given: TriggerAnswer, trigger: Trigger, event: dict[str, Any], *, on_s
     return {
         "open": given.opens,
         "by_hand": plain(given.card(NOT_COPIED)),
-        "held": prompt.HELD,
         "fill": fill,
         "send": bool(fill) and event.get("by_model") is not True and settings.is_on("handoff_sends"),
         "remark": plain(given.remark),

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 HELP = {"help", "--help", "-h"}
-HELD = "another session opens, and has these words in its box"
-"""What is said of a prompt that is sent while a session opens: the one that is left must not answer it."""
 """What alone behind a trigger is no text for it, but asks how it is used; a trim has its own answer."""
 
 

@@ -325,13 +325,7 @@ def _opened(session_id: str, row: ListedSession, event: dict[str, Any], remark: 
         raise SessionNotFound(f"Its folder {row.folder} is gone", f"In a shell: {typed(f'resume {session_id}')}")
     by_hand = plain(f"To open it, in a shell: {command}")
     if _is_at_home(row, event):
-        return {
-            "open": session_id,
-            "by_hand": by_hand,
-            "held": prompt.HELD,
-            "fill": "",
-            "remark": plain(remark),
-        }
+        return {"open": session_id, "by_hand": by_hand, "fill": "", "remark": plain(remark)}
     copied = prompt.copied(command)
     return {"text": plain(f"It belongs to another folder. The command that opens it: {command} ({copied.how})")}
 
