@@ -239,6 +239,7 @@ class ConversationOnly:
         if not is_said(record):
             return None
         flags = {flag: True for flag in FLAGS if record.get(flag) is True}
+        instant = min(clock.normal(record.get("timestamp")), self._setting.at)  # what is later is the user's own
         return {  # the writer sets its links, and an instant that can't be
             "parentUuid": string(record, "parentUuid") or None,
             "isSidechain": False,
@@ -249,7 +250,7 @@ class ConversationOnly:
             "version": self._setting.version,
             "type": kind(record),
             "uuid": string(record, "uuid"),
-            "timestamp": clock.normal(record.get("timestamp")),
+            "timestamp": instant,
             **flags,
             **_said(record),
         }

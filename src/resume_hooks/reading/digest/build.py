@@ -12,6 +12,7 @@ from itertools import chain, islice
 
 import orjson
 
+from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest import shell, statements, talk, work
@@ -39,7 +40,7 @@ from resume_hooks.storage.atomic import BUFFER
 from resume_hooks.transcripts.bookkeeping import IMPORTED
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import BOM, open_transcript
-from resume_hooks.transcripts.records import parse
+from resume_hooks.transcripts.records import mapping, parse
 from resume_hooks.transcripts.transcript import without_gc
 
 ANCESTOR_BUDGET = 100_000_000  # bytes of ancestors that are read beside the session itself
@@ -258,11 +259,11 @@ def _take_lines(lines: Iterator[bytes], first: int, session_id: str, facts: Line
         brief = prescan(raw)
         if brief is not None and facts.take_prescan(brief, session_id, number):
             continue
-        if not number and raw.startswith(_IMPORTED):
-            facts.begin_imported()
         if _KEY in raw:
             raw = redact_line(raw)[0]  # noqa: PLW2901 - rare, and nothing else needs the line as it was
         record = parse(raw if number else raw.removeprefix(BOM))
+        if not number and raw.startswith(_IMPORTED):
+            facts.begin_imported(clock.normal(mapping(record or {}, IMPORTED).get("imported_at")))
         if record is not None:
             facts.take(record, session_id, number)
     return number + 1

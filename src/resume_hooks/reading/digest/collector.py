@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from resume_hooks import clock
 from resume_hooks.reading.digest import facts
 from resume_hooks.reading.digest.facts import (
     FileChange,
@@ -245,6 +246,9 @@ class LineageFacts:
         self.is_imported = False
         """Whether the file that is read now was imported: of what is said there no model is known."""
         self.holds_imported = False
+        self.strangers: set[RecordPlace] = set()
+        """Where a stranger speaks as the user: what came with an import."""
+        self._imported_at = ""
         self._sidechain = sidechain
         self._branches = Branches()
         self._copies = Copies()
@@ -257,9 +261,10 @@ class LineageFacts:
         """What the assistant said last, after the last prompt or before it."""
         return self.unanswered or (self.said[-1] if self.said else None)
 
-    def begin_imported(self) -> None:
-        """Take the file that is read now for one that was imported."""
+    def begin_imported(self, at: str) -> None:
+        """Take the file that is read now for one that was imported ``at`` an instant: until then a stranger spoke."""
         self.is_imported = self.holds_imported = True
+        self._imported_at = at
 
     def end_file(self, session_id: str) -> None:
         """A file was read to its end: what was said on branches that were abandoned is taken out again.
@@ -337,6 +342,8 @@ class LineageFacts:
         if record.get("isCompactSummary") is True or record.get("isVisibleInTranscriptOnly") is True:
             self._told(record, place)
             return
+        if self.is_imported and clock.normal(record.get("timestamp")) <= self._imported_at:
+            self.strangers.add(place)
         if answers := script_calls.results(record):
             for block in answers:
                 self._result(record, block, place)

@@ -153,6 +153,8 @@ def constraints(facts: LineageFacts) -> Iterator[DigestEntry]:
     """
     found: list[tuple[str, RecordPlace]] = []
     for said in _latest(facts.prompts.said):
+        if said.place in facts.strangers:
+            continue
         sentences = list(prose.sentences(_HEADING.sub("", _own_words(said.text))))
         binding = [at for at, sentence in enumerate(sentences) if _binds(sentence)]
         found += [(_with_subject(sentences, at), said.place) for at in reversed(binding)]
@@ -204,6 +206,8 @@ def todos(facts: LineageFacts) -> Iterator[DigestEntry]:
 def answers(facts: LineageFacts) -> Iterator[DigestEntry]:
     """What the user chose when asked, the latest first."""
     for said in sorted(facts.answers, key=lambda said: -said.place.order):
+        if said.place in facts.strangers:
+            continue
         chosen = said.text.rpartition(" -> ")[2]
         if len(chosen) <= CHOICE and not is_question(chosen):  # else it is talk, and stands there
             yield entry(said.text, said.place, most=ANSWER)
