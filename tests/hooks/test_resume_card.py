@@ -77,6 +77,12 @@ def test_a_few_lines_of_what_a_client_shows_in_eighty_columns(
     assert sum(-(-len(line) // 70) for line in lines) <= MOST_LINES + 12 * whole
 
 
+def test_a_handoff_that_leaves_more_is_not_named(config_home: ConfigHome) -> None:
+    """As in a session that was just compacted."""
+    context = ContextUse(30_000, 50_000, measured=False)
+    assert "/handoff leaves" not in headline(comparison(config_home, context=context), lambda verb: f"/{verb}")
+
+
 def test_the_table(config_home: ConfigHome) -> None:
     """A line a way and a size, called an estimate, in 48 columns: what it leaves, costs warm and cold, and carries."""
     lines = table(comparison(config_home))

@@ -92,7 +92,7 @@ def headline(comparison: Comparison, command: Callable[[str], str]) -> str:
     filled = context.share if context.window_known else f"{used(context)} {context.share}"
     handoff, trimmed = comparison.leaves(HANDOFF), comparison.leaves(TRIM)
     most = "" if comparison.planned else "at most "
-    leaves = [f"{command(HANDOFF)} leaves {most}{rounded(handoff)} tokens"] if handoff else []
+    leaves = [f"{command(HANDOFF)} leaves {most}{rounded(handoff)} tokens"] if 0 < handoff < context.tokens else []
     if trimmed and context.tokens - trimmed >= WORTH:
         leaves.append(f"{command(TRIM)} {'' if leaves else 'leaves '}{rounded(trimmed)}{'' if leaves else ' tokens'}")
     if advice is None:
