@@ -1,5 +1,8 @@
 // Owns the names of our commands in the client, and its words. Made by `make docs` from the trigger table.
 
+// Triggers that are answered by themselves.
+export const ANSWERED = [">handoff", ">rollover", ">resume", ">back", ">search", ">session", ">lineage", ">recall", ">help", ">rewind", ">recover-context", ">continue", ">session-id"]
+
 export const HELD = "another session opens, and has these words in its box"
 export const LISTED = "the list that opens has these words"
 

@@ -1,10 +1,11 @@
 // Owns how a session is opened in the running client, and what becomes of words that are sent meanwhile.
 
 import { quietly } from './asking.mjs'
-import { HELD, LISTED } from './commands.mjs'
+import { ANSWERED, HELD, LISTED } from './commands.mjs'
 
 const SOON = 5000 // milliseconds within which a list has the keys
 const LIMIT = 15000 // milliseconds after which the client is taken to wait for something else, such as a turn's end
+const TRIES = 20, TICK = 50 // how often, and in which milliseconds, the box is looked into for a trigger that was answered
 let opening // the reply whose session is being opened, until when words for it are held, and those words
 
 let listed = 0 // until when a list is about to have the keys
@@ -23,11 +24,22 @@ function begin(reply) {
   return opening
 }
 
-export function hold($, e, next) {
+export async function submit($, e, next) {
   if (Date.now() < listed) return { drop: LISTED } // the client puts the words back into the box, from which the list takes them
-  if (!opening || Date.now() > opening.until) return next(e)
-  opening.words.push(e.text) // the session that is left would answer them
-  return { drop: HELD }
+  if (opening && Date.now() < opening.until) {
+    opening.words.push(e.text) // the session that is left would answer them
+    return { drop: HELD }
+  }
+  const sent = await next(e)
+  if (ANSWERED.includes(e.text.trim())) $.clock.after(0, () => quietly($, () => clear($, e.text)))
+  return sent
+}
+
+async function clear($, text) { // a trigger that was answered comes back into the box, where the next prompt would follow it
+  for (let tries = 0; tries < TRIES; tries++) {
+    await $.clock.sleep(TICK)
+    if ((await $.prompt.read()).text === text) return $.prompt.fill({ text: '' })
+  }
 }
 
 export async function open($, reply) {

@@ -8,7 +8,7 @@ import { drawBand, forget, measure } from './band.mjs'
 import { closeCard, drawCard, showCard } from './card.mjs'
 import { COMMANDS, PREFIXED } from './commands.mjs'
 import { compact, keepBelow, tellChoice, tellOf, trim } from './compacting.mjs'
-import { awaitList, hold, open, openSoon } from './opening.mjs'
+import { awaitList, open, openSoon, submit } from './opening.mjs'
 import { drawPane, move, show } from './pane.mjs'
 import { equip, look, part, serve } from './tool.mjs'
 
@@ -94,7 +94,7 @@ export function register(on) {
   on('ui.render', { component: 'Pane' }, ($, e, next) => drawPane($, e, () => drawCard($, e, next))).catch(leave)
   on('ui.render', { component: 'AbovePrompt' }, drawBand).catch(leave)
   on('ui.focus', { component: 'Pane' }, ($, e, next) => move($, e, next)).catch(leave)
-  on('prompt.submit', ($, e, next) => hold($, e, next)).catch(leave)
+  on('prompt.submit', ($, e, next) => submit($, e, next)).catch(leave)
   on('session.measure', ($, e, next) => {
     $.clock.after(0, () => measure($))
     return next(e)

@@ -157,6 +157,9 @@ def test_a_trim_an_untrim_and_the_reading_ones(modern: Tui, plugin: Path, parent
         modern.submit(typed)
         modern.wait_for(shown)
         modern.wait_idle()
+    modern.submit(">lineage")
+    modern.wait_for("operation blocked by hook")
+    assert wait_until(lambda: not modern.input_text()), "what is typed next would follow it"
     for key in ("Escape", "3"):
         modern.submit("/trim")
         modern.wait_for("1. Open the trimmed copy")
