@@ -137,3 +137,37 @@ def test_a_token_in_the_name_of_a_folder_is_gone() -> None:
     redactor.learn_line(line)
     assert token not in redactor.redact_line(line)[0].decode()
     assert json.loads(redactor.redact_line(line)[0])["cwd"] == "/w/[secret removed: gitlab-pat]"
+
+
+PRINTING = [
+    "printenv DB_PASSWORD", "echo $DB_PASSWORD", "kubectl get secret db -o jsonpath={.data.password} | base64 -d",
+    "terraform output -raw db_password", "gcloud secrets versions access latest --secret=db-password",
+    "aws ssm get-parameter --with-decryption --name /db/password", "cat /run/secrets/db_password", "pass show work/db",
+    "docker exec db printenv POSTGRES_PASSWORD", "heroku config:get SECRET_KEY_BASE", "pwgen -s 16 1",
+    "vault kv get -field=password secret/db", "grep -i password .env | cut -d= -f2",
+    "python -c \"import os; print(os.environ['DB_PASSWORD'])\"",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", PRINTING)
+@pytest.mark.parametrize("printed", ["{}", "{}\n", '"{}"'])
+def test_a_value_is_known_by_the_command_that_printed_it(command: str, printed: str) -> None:
+    """It stands in another record, and goes from wherever it is."""
+    value = "vkWqzTe482Q"
+    call = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": command}}
+    answer = {"type": "tool_result", "tool_use_id": "toolu_1", "content": printed.format(value)}
+    redactor = Redactor()
+    for block in (call, answer):
+        redactor.learn_line(json.dumps({"type": "user", "message": {"content": [block]}}).encode())
+    assert value not in redactor.redact(f"it is {value}.")
+
+
+@pytest.mark.parametrize("output", ["done", "12 passed", "src/tokens.py", "build_tokenizer", "https://example.com/key"])
+def test_an_output_that_is_no_secret_stays(output: str) -> None:
+    """Names, paths and words, whatever the command is about."""
+    call = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "cat tokens.txt | cut -c1-80"}}
+    answer = {"type": "tool_result", "tool_use_id": "toolu_1", "content": [{"type": "text", "text": output}]}
+    redactor = Redactor()
+    for block in (call, answer):
+        redactor.learn_line(json.dumps({"type": "user", "message": {"content": [block]}}).encode())
+    assert not redactor.knows_any

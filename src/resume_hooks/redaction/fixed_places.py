@@ -155,11 +155,17 @@ PHRASES = {
 }
 """The same where a secret has spaces, or is made of words or digits alone."""
 
+PRINTING = (
+    rb"(?=[^\n]{0,160}(?:(?i:pass|secret|token|key|cred)|\brand\b|pwgen))(?=[^\n]{0,160}\b"
+    rb"(?:cat|get|show|read|print(?:env)?|echo|gen\w{0,12}|find-\w+-password|pwgen|rand|reveal|view|output|access"
+    rb"|decrypt|cut|pass|\w{0,12}-(?:password|token)|\w{0,8}:generate)\b)"
+)
+"""What looks ahead to a command that may print a secret."""
+
 _PRINTED = late(
-    rb"\$ (?=[^\n]{0,160}(?:pass|secret|token|key|cred|\brand\b|pwgen))(?=[^\n]{0,160}\b"
-    rb"(?:cat|get|show|read|print|gen\w{0,12}|find-\w+-password|pwgen|rand|reveal|view|output|access|decrypt"
-    rb"|pass|\w{0,12}-(?:password|token)|\w{0,8}:generate)\b)"
-    rb"[^\n]{3,200}\n(?:\s{0,6}\d{1,6}\xe2\x86\x92)?[ \t]{0,8}(?:base64:)?(?P<bare>"
+    rb"\$ "
+    + PRINTING
+    + rb"[^\n]{3,200}\n(?:\s{0,6}\d{1,6}\xe2\x86\x92)?[ \t]{0,8}(?:base64:)?(?P<bare>"
     + but(b"\"'`,;<>(){}|\\")
     + rb"{8,200})[ \t]{0,4}(?=[\n\"\x80-\xff]|\Z)"
 )
@@ -198,10 +204,15 @@ def phrase(raw: bytes, place: int, word: bytes) -> Generator[Span, None, None]:
             yield Span("secret-phrase", *found.span(group), GENERIC)
 
 
+_FILE = late(rb"(?:[\w.~-]*/)*[A-Za-z_-]{1,60}\.[A-Za-z]{1,6}")
+
+
 def printed(raw: bytes, place: int) -> Generator[Span, None, None]:
     """What the command behind the prompt at ``place`` prints, if it is a secret; at most one."""
     found = _PRINTED.match(raw, place)
-    if found and (is_key(found["bare"]) or is_password(found["bare"]) or counts(b"password", found["bare"])):
+    if found is None or _FILE.fullmatch(found["bare"]):
+        return
+    if is_key(found["bare"]) or is_password(found["bare"]) or counts(b"password", found["bare"]):
         yield Span("password", *found.span("bare"), GENERIC)
 
 
