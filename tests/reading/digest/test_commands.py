@@ -21,7 +21,7 @@ def test_a_command_that_worked_is_told_by_its_last_good_run(config_home: ConfigH
 def test_a_command_whose_last_run_failed_says_so(config_home: ConfigHome) -> None:
     """It did work once; that it does not now is said beside it, and is an open error."""
     digest = Talk().prompt("go").runs("make x").fails("make x", "cc: fatal error: no y", 2).digest(config_home)
-    assert notes(digest, "commands") == {"make x": "2 runs, its last run failed, exit 2"}
+    assert notes(digest, "commands") == {"make x": "2 runs, its last run, :3, failed, exit 2"}
     assert texts(digest, "errors") == ["`make x` exit 2: cc: fatal error: no y"]
 
 
@@ -66,7 +66,7 @@ def test_a_clean_run_is_shown_rather_than_a_later_one_that_complains(config_home
     talk = Talk().prompt("go").runs("make test | tail").runs("make test | tail -3", "FAIL: x")
     digest = talk.digest(config_home)
     assert lines(digest, "commands") == {"make test": 1}
-    assert notes(digest, "commands") == {"make test": "2 runs, its last run printed: FAIL: x"}
+    assert notes(digest, "commands") == {"make test": "2 runs, its last run, :3, printed: FAIL: x"}
 
 
 @pytest.mark.parametrize(
@@ -76,6 +76,7 @@ def test_a_clean_run_is_shown_rather_than_a_later_one_that_complains(config_home
         ("The user doesn't want to take this action right now. STOP", {"error": True}),
         ("Permission to use Bash with command make has been denied.", {"error": True}),
         ("Use the Read tool to read file contents", {"error": True, "toolDenialKind": "permission-rule"}),
+        ("Permission for this action was denied by the Claude Code auto mode classifier. Reason: x.", {"error": True}),
         ("PreToolUse:Bash hook error: [x]: no", {"error": True}),
         ("Bash operation blocked by hook:\n- no", {"error": True}),
         ("<tool_use_error>InputValidationError: x</tool_use_error>", {"error": True}),

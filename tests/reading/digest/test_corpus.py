@@ -48,6 +48,8 @@ def _claimed_of_now(text: str) -> list[str]:
     head, colon, named = text.partition(": ")
     ours = (
         "git",
+        "in ",  # a folder, with the branch that was seen there
+        "sub-agents worked",
         "not committed",
         "plan mode is on",
         "this session shows",

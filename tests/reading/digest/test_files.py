@@ -129,6 +129,13 @@ def test_what_was_made(config_home: ConfigHome) -> None:
     assert lines(digest, "artefacts")["commit 1a2b3c4 Fix it"] == 2
 
 
+def test_a_commit_that_a_log_behind_it_shows(config_home: ConfigHome) -> None:
+    """Git printed nothing of it, but its log did, in the same command."""
+    command = "git commit -qF m.txt && echo === && git log --oneline -1"
+    digest = Talk().prompt("go").runs(command, "===\n1a2b3c4 Fix it\n").digest(config_home)
+    assert texts(digest, "artefacts") == ["commit 1a2b3c4 Fix it"]
+
+
 def test_a_file_that_was_removed_later(config_home: ConfigHome) -> None:
     """That is said where the command worked and nothing else in it could have; also of what lay in a folder."""
     talk = Talk().prompt("go")

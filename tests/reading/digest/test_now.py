@@ -112,6 +112,24 @@ def test_the_branch_that_git_named_last(config_home: ConfigHome) -> None:
     assert "branch main, as last seen in the session" in now(talk.digest(config_home))
 
 
+def test_each_checkout_has_its_branch(config_home: ConfigHome) -> None:
+    """Where git named one in several folders, the latest first."""
+    talk = Talk().prompt("go").runs("cd /w/lib && git checkout -b fix", "Switched to a new branch 'fix'")
+    talk.runs("cd /w/app && git status", "On branch main\nnothing to commit, working tree clean")
+    shown = now(talk.digest(config_home))
+    assert "in /w/app: branch main, when last seen" in shown
+    assert "in /w/lib: branch fix, when last seen" in shown
+    assert "as last seen in the session" not in shown
+
+
+def test_what_sub_agents_changed_is_not_claimed_to_be_listed(config_home: ConfigHome) -> None:
+    """Where they reported and their transcripts are not here."""
+    talk = (
+        Talk().prompt("go").calls("Task", {"description": "build", "prompt": "build it"}, "All three pages are built.")
+    )
+    assert "sub-agents worked, too: what they changed is not in these lists" in now(talk.digest(config_home))
+
+
 def test_a_report_after_the_last_words_is_unanswered(config_home: ConfigHome) -> None:
     """It is told, and stands whole in the talk."""
     report = "Found it.\n" + "\n".join(f"Line {number} of the report says so." for number in range(200))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from resume_hooks.reading.digest import entries
 from resume_hooks.reading.digest.calls import INPUT, RESULT, latest_calls
-from resume_hooks.reading.digest.entries import Digest, DigestEntry, Kind, TalkMessage, entry, knowledge
+from resume_hooks.reading.digest.entries import WENT_ON, Digest, DigestEntry, Kind, TalkMessage, entry, knowledge
 from resume_hooks.reading.digest.opening import BULLET, INDENT, full, opening
 from resume_hooks.reading.digest.sections import COMMANDS, CONSTRAINTS, NAMES, SECTIONS, Group, Section
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING, unmarked
@@ -162,6 +162,14 @@ def test_the_last_request_and_the_last_answer_are_whole_where_they_fit(room: int
     )
     shown = opening(Digest(listed("changed", 500) | listed("constraints", 500), talk), room).text
     assert f"\nlast request, USER :5000\n  {request}\nlast answer, ASSISTANT :5001\n  {answer}\n" in shown
+
+
+def test_words_that_were_said_at_work_are_no_answer() -> None:
+    """Where the session ends in the middle of it."""
+    talk = (*said(2), TalkMessage(Kind.CLOSING, f"{SESSION}:7", "First I look at the id."))
+    shown = opening(Digest({"now": (DigestEntry(WENT_ON, f"{SESSION}:7"),)}, talk), 4_000).text
+    assert "last words, said at work, ASSISTANT :7" in shown
+    assert "last answer" not in shown
 
 
 def test_a_last_answer_that_is_too_long_shows_both_its_ends() -> None:

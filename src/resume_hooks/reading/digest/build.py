@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
+from typing import NamedTuple
 
 import orjson
 
@@ -193,13 +194,14 @@ def digest_of(session: SessionFile, where: Where, *, reach: int | None = None, s
             except SessionNotFound:  # gone since
                 unread += 1
         passed_over += _read(files[-1], facts, reach or REACH, since)
-        changes, unread_agents = _subagent_changes(files, facts)
+        agents = _subagent_changes(files, facts)
+        facts.has_unseen_agents = bool(facts.reports) and not agents.transcripts
         said = talk.talk_of(facts)
         git = git_query.answer()
-        facts.changes += changes
+        facts.changes += agents.changes
         own = _own(facts, folder, git, files[-1].session_id, ends.branch)
         merged, omitted = _joined(own, before, facts, work.Paths(folder, git))
-        unread += unread_agents + (before.unread if before else 0)
+        unread += agents.unread + (before.unread if before else 0)
         if before is not None:
             said = talk.joined(before.talk, said)
         rows = {**merged, "constraints": _standing(merged["constraints"], said)}
@@ -269,8 +271,16 @@ def _take_lines(lines: Iterator[bytes], first: int, session_id: str, facts: Line
     return number + 1
 
 
-def _subagent_changes(files: Sequence[SessionFile], facts: LineageFacts) -> tuple[list[FileChange], int]:
-    """The files that sub-agents changed, and how many sub-agents were not read.
+class SubagentChanges(NamedTuple):
+    """What sub-agents changed, how many ``transcripts`` of them are here, and how many of these are ``unread``."""
+
+    changes: list[FileChange]
+    transcripts: int
+    unread: int
+
+
+def _subagent_changes(files: Sequence[SessionFile], facts: LineageFacts) -> SubagentChanges:
+    """The files that sub-agents changed.
 
     Their work is in files of their own. A copy under a child's id is none of its own.
     """
@@ -287,7 +297,7 @@ def _subagent_changes(files: Sequence[SessionFile], facts: LineageFacts) -> tupl
                 unread += room < 0
             except OSError:
                 unread += 1
-    return changes, unread
+    return SubagentChanges(changes, len(known), unread)
 
 
 def _agents_of(file: SessionFile, facts: LineageFacts) -> Iterator[Subagent]:

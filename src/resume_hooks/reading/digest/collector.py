@@ -235,6 +235,8 @@ class LineageFacts:
         """What sub-agents reported."""
         self.tool_errors: dict[str, Quote] = {}
         """Tools of servers whose last call failed, with what they answered."""
+        self.has_unseen_agents = False
+        """Whether sub-agents reported whose transcripts are not there."""
         self.plan_mode = False
         self.plan_file = ""
         self.read_to = (0, 0)

@@ -25,6 +25,9 @@ from resume_hooks.transcripts.records import Record, kind, mapping, parse, posit
 
 NOTE = 200  # characters of a note on an entry
 VERSION = 2
+WENT_ON = "work on the last request went on after these last words"
+"""The line of ``now`` by which an opening knows that the last words are no answer yet."""
+
 FORMER = 1  # a digest without talk, of 0.2.0: the prompts and the last answer are entries of it
 FIRST_LINES = 8  # lines of a child among which its digest is looked for
 LONGEST_LINE = 1_000_000  # bytes of such a line

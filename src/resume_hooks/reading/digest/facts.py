@@ -46,7 +46,8 @@ _CLARIFIED = late(r'^[ \t]*- "([^\n]{1,2000})"\n[ \t]*Answer: ([^\n]{1,2000})', 
 
 _NOT_RUN = late(
     r"(?:Error: )?PreToolUse:|Hook PreToolUse:|Permission to use |Claude requested permissions? to |"
-    r"\w{1,40} operation blocked by hook|This command requires approval"
+    r"\w{1,40} operation blocked by hook|This command requires approval|"
+    r"Permission for this action (?:was|has been) denied"
 )
 """How the answer begins where a rule or a hook forbade the call; of recent clients its record says so too."""
 

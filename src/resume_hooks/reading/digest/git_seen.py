@@ -25,6 +25,9 @@ _CLEAN = "nothing to commit, working tree clean"
 _SHORT = frozenset({"-s", "--short", "--porcelain", "-sb"})
 
 
+MOST_CHECKOUTS = 3  # folders of which the branch is told
+
+
 class StatusSeen(NamedTuple):
     """What the last ``git status`` of a session listed: the paths as it printed them, none where all was committed."""
 
@@ -33,10 +36,22 @@ class StatusSeen(NamedTuple):
     paths: tuple[str, ...]
 
 
+class CheckoutSeen(NamedTuple):
+    """A folder with a checkout, and the branch that git named there last."""
+
+    folder: str
+    branch: str
+    place: RecordPlace
+
+
 class GitSeen(NamedTuple):
-    """The branch that git named last, ``""`` for none; where the session committed and pushed last; its last status."""
+    """The branch that git named last, ``""`` for none; where the session committed and pushed last; its last status.
+
+    ``checkouts`` are the folders of which a branch was named, the latest first.
+    """
 
     branch: str
+    checkouts: tuple[CheckoutSeen, ...]
     commit: RecordPlace | None
     push: RecordPlace | None
     status: StatusSeen | None
@@ -44,18 +59,31 @@ class GitSeen(NamedTuple):
 
 def git_seen(runs: Sequence[ShellRun]) -> GitSeen:
     """What the commands of a session show of git, oldest first."""
-    return GitSeen(_branch(runs), _last_of(runs, "commit"), _last_of(runs, "push"), _last_status(runs))
-
-
-def _branch(runs: Sequence[ShellRun]) -> str:
+    checkouts: dict[str, CheckoutSeen] = {}
     for run in reversed(runs):
-        if "git" in run.command or "Switched to" in run.output:
-            rows = _BRANCH.findall(run.output)
-            found = [row for row in rows if "status" in run.command or not row[1]]  # "## " begins a heading elsewhere
-            if found:
-                return next(str(name) for name in found[-1] if name)
-        if _ASKS_BRANCH.fullmatch(run.command) and not run.failed and len(run.output.split()) == 1:
-            return run.output.strip()
+        if branch := _branch_named(run):
+            folder = started_in(run, shell.simple_commands(run.command))
+            checkouts.setdefault(folder, CheckoutSeen(folder, branch, run.answered))
+    latest = next(iter(checkouts.values()), None)
+    named = [each for each in checkouts.values() if each.folder]
+    return GitSeen(
+        latest.branch if latest else "",
+        tuple(named[:MOST_CHECKOUTS]),
+        _last_of(runs, "commit"),
+        _last_of(runs, "push"),
+        _last_status(runs),
+    )
+
+
+def _branch_named(run: ShellRun) -> str:
+    """The branch that the output of a command names last; ``""`` for none."""
+    if "git" in run.command or "Switched to" in run.output:
+        rows = _BRANCH.findall(run.output)
+        found = [row for row in rows if "status" in run.command or not row[1]]  # "## " begins a heading elsewhere
+        if found:
+            return next(str(name) for name in found[-1] if name)
+    if _ASKS_BRANCH.fullmatch(run.command) and not run.failed and len(run.output.split()) == 1:
+        return run.output.strip()
     return ""
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from resume_hooks.reading.digest import prose, shell
 from resume_hooks.reading.digest.collector import LineageFacts
-from resume_hooks.reading.digest.entries import DigestEntry, entry, redacted
+from resume_hooks.reading.digest.entries import WENT_ON, DigestEntry, entry, redacted
 from resume_hooks.reading.digest.facts import Quote, RecordPlace
 from resume_hooks.reading.digest.git_seen import GitSeen, git_seen
 from resume_hooks.reading.digest.repository import RepositoryState
@@ -66,15 +66,21 @@ def _repository(
         if git.dirty:
             yield DigestEntry(_uncommitted(git, paths))
         return
-    name = seen.branch or branch
-    if name and name != _DETACHED:
-        yield entry(f"branch {quoted_name(name)}, as last seen in the session", "")
+    if len(seen.checkouts) > 1:
+        for each in seen.checkouts:
+            yield entry(f"in {quoted_name(each.folder)}: branch {quoted_name(each.branch)}, when last seen", each.place)
+    else:
+        name = seen.branch or branch
+        if name and name != _DETACHED:
+            yield entry(f"branch {quoted_name(name)}, as last seen in the session", "")
     commit, push = seen.commit, seen.push
     if commit is not None and (push is None or push.order < commit.order):
         yield entry("the session did not push its last commit", commit)
     elif push is not None:
         yield entry("the session pushed, and has committed nothing since", push)
     yield from _uncommitted_as_seen(facts, paths, seen)
+    if facts.has_unseen_agents:
+        yield entry("sub-agents worked, too: what they changed is not in these lists", facts.reports[-1].place)
 
 
 def _to_read(facts: LineageFacts, paths: Paths, commit: RecordPlace | None) -> Iterator[DigestEntry]:
@@ -161,7 +167,7 @@ def _state_of_request(facts: LineageFacts, last_prompt: int, *, is_at_work: bool
     if report is not None and report.place.order > last.place.order:
         yield entry("the last report of a sub-agent came after the last words, and nobody answered it", report.place)
     elif facts.called_at > last.place.order:
-        yield entry("work on the last request went on after these last words", last.place)
+        yield entry(WENT_ON, last.place)
     elif _announces(last):
         yield entry("the last words announce a next step, which was not taken", last.place)
     elif not is_at_work and not prose.asks(last.text):

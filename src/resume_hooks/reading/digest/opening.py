@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from resume_hooks.reading.digest import talk
 from resume_hooks.reading.digest.entries import (
+    WENT_ON,
     Digest,
     DigestEntry,
     Kind,
@@ -99,7 +100,7 @@ def opening(
     names = _names_of(digest)
     head = [_head(names, whole, read), *_about(digest)]
     left = UNLIMITED if room is None else room - _size(head) + 1
-    last = _last_messages(digest.talk)
+    last = _last_messages(digest.talk, is_at_work=_is_at_work(digest))
     talk_size = sum(len(message.text) + len(INDENT) * message.text.count("\n") + 40 for message in digest.talk)
     named = [section for section in SECTIONS if section.group is not Group.SPARE]
     sections = _sections(named, digest, names, max(round(left * LISTS), left - talk_size) if digest.talk else left)
@@ -134,7 +135,7 @@ def _without_repeats(digest: Digest) -> Digest:
     """A digest in which nothing is told twice: a message, a failure that still stands, a demand of the last request."""
     standing = {entry.ref for entry in digest.of("errors")}
     failures = tuple(entry for entry in digest.of("failures") if entry.ref not in standing)
-    last = {message.ref for message, _, _ in _last_messages(digest.talk)}
+    last = {message.ref for message, _, _ in _last_messages(digest.talk, is_at_work=_is_at_work(digest))}
     constraints = tuple(entry for entry in digest.of("constraints") if entry.ref not in last)
     sections = {**digest.sections, "failures": failures, "constraints": constraints}
     return replace(digest, sections=sections, talk=tuple(dict.fromkeys(digest.talk)))
@@ -165,15 +166,21 @@ def _about(digest: Digest) -> Iterator[str]:
         yield f"skipped for its size: {size_text(digest.passed_over)} in the middle of the session"
 
 
-def _last_messages(messages: Sequence[TalkMessage]) -> list[tuple[TalkMessage, str, float]]:
+def _is_at_work(digest: Digest) -> bool:
+    """Whether the last words were said in the middle of the work."""
+    return any(entry.text == WENT_ON for entry in digest.of("now"))
+
+
+def _last_messages(messages: Sequence[TalkMessage], *, is_at_work: bool) -> list[tuple[TalkMessage, str, float]]:
     """The last answer, the last request, and what sub-agents reported after both, each with its part of the room.
 
-    The answer is fitted first, since it holds the state and the open ends; they are shown as they were said.
+    Who ``is_at_work`` had not answered yet: those are last words. The answer is fitted first, since it holds the state
+    and the open ends; they are shown as they were said.
     """
     found: list[tuple[TalkMessage, str, float]] = []
     last = -1
     for kind, heading, share in (
-        (Kind.CLOSING, "last answer", LAST_ANSWER),
+        (Kind.CLOSING, "last words, said at work" if is_at_work else "last answer", LAST_ANSWER),
         (Kind.REQUEST, "last request", LAST_REQUEST),
     ):
         places = [at for at, message in enumerate(messages) if message.kind is kind]

@@ -193,10 +193,13 @@ def _runs(found: Sequence[ShellCommand], good: ShellCommand, folder: str) -> str
     if good.run.background:
         notes.append("in the background")
     last = found[-1]
+    which = "its last run"
+    if last is not good and last.run.place.session_id == good.run.place.session_id:
+        which = f"its last run, :{last.run.place.number},"
     if last.run.failed:
-        notes.append(f"its last run failed{f', exit {last.run.status}' if last.run.status else ''}")
+        notes.append(f"{which} failed{f', exit {last.run.status}' if last.run.status else ''}")
     elif last.complaint and last is not good:
-        notes.append(f"its last run printed: {cut(last.complaint, LINE // 2)}")
+        notes.append(f"{which} printed: {cut(last.complaint, LINE // 2)}")
     return ", ".join(notes)
 
 
@@ -452,12 +455,28 @@ _SUBJECT = late(
 )
 
 
+def _logged_commit(run: ShellRun) -> str:
+    """The hash and the subject of a commit that the same command showed by ``git log -1``; ``""`` for none."""
+    if run.failed or not _COMMITS_AND_LOGS.search(run.command):
+        return ""
+    match = _LOGGED.search(run.output)
+    return match[0].strip() if match else ""
+
+
+_COMMITS_AND_LOGS = late(
+    r"\bgit\b[^\n;&|]*\scommit\b[\s\S]{0,4000}\bgit\b[^\n;&|]*\slog\b[^\n;&|]*\s--oneline[^\n;&|]*\s-(?:n ?)?1\b"
+)
+_LOGGED = late(r"(?:\A|\n)[0-9a-f]{7,40} [^\n]{3,}")
+
+
 def artefacts(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Commits, pull requests and the like, and the client's own summaries; the latest first."""
     for run in reversed(facts.runs):
         if "git" in run.command and "[" in run.output:
             for branch, commit, subject in _COMMIT.findall(f"\n{run.output}"):
                 yield entry(f"commit {commit} {subject}", run.answered, f"on {branch}")
+        elif logged := _logged_commit(run):
+            yield entry(f"commit {logged}", run.answered)
         elif subject := _quiet_commit(run):
             yield entry(f"commit: {subject}", run.place)
         if not run.failed and "https://" in run.output and _MAKES.search(run.command):
