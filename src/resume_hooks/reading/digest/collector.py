@@ -237,6 +237,8 @@ class LineageFacts:
         """What sub-agents reported."""
         self.tool_errors: dict[str, Quote] = {}
         """Tools of servers whose last call failed, with what they answered."""
+        self.goal: Quote | None = None
+        self.goal_status = ""
         self.plan_mode = False
         self.plan_file = ""
         self.read_to = (0, 0)
@@ -393,8 +395,12 @@ class LineageFacts:
             self.summaries.append(Quote(text, place, string(record, "uuid")))
 
     def _reported(self, record: Record, place: RecordPlace) -> None:
-        """Take in the client's recap of what was going on, for a user who was away."""
-        if string(record, "subtype") == _RECAP:
+        """Take in the client's recap of what was going on, for a user who was away; and what the session's goal is."""
+        if string(record, "subtype") == records.GOAL:
+            words = string(record, "goal")
+            self.goal = Quote(words, place) if words else None
+            self.goal_status = string(record, "status")
+        elif string(record, "subtype") == _RECAP:
             text = string(record, "content").partition("(disable recaps")[0].strip()
             self.summaries.append(Quote(text, place, string(record, "uuid")))
 

@@ -29,7 +29,7 @@ from resume_hooks.transcripts.records import Record, string
 MAX_COPIES = 1024**3
 """Bytes of copies above which those go that were not used for longest."""
 
-FORM = 2  # of copies: what another version of ours made is made anew
+FORM = 3  # of copies: what another version of ours made is made anew
 MAX_HEAD = 64 * 1024  # bytes of a copy's first line
 
 
