@@ -29,7 +29,7 @@ GLOBS = ("README.md", "CONTRIBUTING.md", "docs/*.md", "skills/*/*.md", "agents/*
 PAGES = [page for glob in GLOBS for page in REPO.glob(glob)]
 BEGIN = {*VERBS, *ALIASES, *REPLACED} - {"tag"}
 """What begins a command where `resume-hooks` is left out; `tag` is a kind of record, too."""
-OF_OTHERS = ("autocompact", "clear", "compact", "plugin", "rename", "resume", "tmp")
+OF_OTHERS = ("autocompact", "clear", "compact", "goal", "plugin", "rename", "resume", "tmp")
 """What else begins with a slash: commands of the client's own, a folder."""
 
 

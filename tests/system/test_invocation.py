@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from resume_hooks.system.invocation import as_typed, typed
+from resume_hooks.system import invocation
+from resume_hooks.system.invocation import after_updates, as_typed, typed
 from tests.needs import REPO
 
 ENGINE = f"sh {shlex.quote(str(REPO / 'hooks' / 'engine'))}"
@@ -28,6 +32,22 @@ def test_by_name_where_it_is_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert typed("doctor") == "resume-hooks doctor"
     monkeypatch.setenv("CODEX_THREAD_ID", "x")
     assert typed("doctor") == f"{ENGINE} doctor"
+
+
+def test_a_text_that_is_read_later_names_no_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client removes the copy of a version that it updates; a checkout stays where it is."""
+    monkeypatch.delenv("PATH")
+    assert after_updates("read x") == f"{ENGINE} read x"
+    cache = tmp_path / "it is" / "plugins" / "cache" / "resume-hooks" / "resume-hooks"
+    monkeypatch.setattr(invocation, "_ROOT", str(cache / "0.2.0"))
+    assert after_updates("read x") == "resume-hooks read x"
+    for version in ("0.2.0", "0.3.0"):
+        shutil.copytree(REPO / "hooks", cache / version / "hooks")
+    (cache / "0.2.0" / "hooks" / "cli.py").write_text("import sys\nprint(sys.argv[1:])\n")
+    env = {"PATH": "/usr/bin:/bin", "RESUME_HOOKS_PYTHON": sys.executable}
+    words = ["/bin/sh", "-c", after_updates("read x")]
+    done = subprocess.run(words, env=env, cwd="/", capture_output=True, text=True, check=False)
+    assert done.stdout == "['read', 'x']\n", done.stderr
 
 
 REMEDIES = {

@@ -10,6 +10,7 @@ import sys
 from resume_hooks.system.text import plain_line
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+_ENGINE = os.path.join("hooks", "engine")  # the launcher
 
 _CODEX = "CODEX_THREAD_ID"
 _NAMED = re.compile(r"(?:\A|(?<=: )|(?<=\brun )|(?<=\bwith )|(?<=\bsee )|(?<=\bSee ))resume-hooks (?=[a-z-])")
@@ -21,15 +22,18 @@ def typed(words: str) -> str:
 
     To Claude Code's model that name is a function of its shell (see hooks/session-start); the plugin lets it through.
     """
-    return f"resume-hooks {words}" if is_model() and _CODEX not in os.environ else in_any_shell(words)
+    if not is_model():
+        return _in_any_shell(words)
+    return after_updates(words) if _CODEX in os.environ else f"resume-hooks {words}"
 
 
-def in_any_shell(words: str) -> str:
-    """The same for a shell that knows no name of ours but what is on PATH: a person's, and that of Codex's model."""
-    engine = os.path.join(_ROOT, "hooks", "engine")
-    if _is_on_path() or not os.path.isfile(engine):
-        return f"resume-hooks {words}"
-    return f"sh {shlex.quote(engine)} {words}"
+def after_updates(words: str) -> str:
+    """The same in a text that Codex's model may read later: an update removes the folder that it was copied to."""
+    versions = os.path.dirname(_ROOT)
+    is_copy = versions.split(os.sep)[-4:-2] == ["plugins", "cache"]
+    if not is_copy or not _needs_launcher():
+        return _in_any_shell(words)
+    return f"sh {shlex.quote(versions)}/*/{_ENGINE} {words}"
 
 
 def as_typed(remedy: str) -> str:
@@ -40,6 +44,14 @@ def as_typed(remedy: str) -> str:
 def is_model() -> bool:
     """Whether it is a model's shell that runs us, Claude Code's or Codex's."""
     return ("CLAUDECODE" in os.environ or _CODEX in os.environ) and not sys.stdout.isatty()
+
+
+def _in_any_shell(words: str) -> str:
+    return f"sh {shlex.quote(os.path.join(_ROOT, _ENGINE))} {words}" if _needs_launcher() else f"resume-hooks {words}"
+
+
+def _needs_launcher() -> bool:
+    return not _is_on_path() and os.path.isfile(os.path.join(_ROOT, _ENGINE))
 
 
 def _is_on_path() -> bool:

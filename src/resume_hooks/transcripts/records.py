@@ -24,6 +24,7 @@ CLEARED = "microcompact_boundary"
 """The subtype of the record with which a client notes that it cleared outputs from its memory. Without it a falling
 count may have any other reason: fewer tools, another model, another client."""
 COMPACTION, API_ERROR = "compact_boundary", "api_error"  # subtypes of system records
+GOAL = "thread_goal"  # that of a copy of ours: the goal of a session of Codex from there on, and its status
 
 TEXT, CALL, RESULT, SERVER_CALL = "text", "tool_use", "tool_result", "server_tool_use"
 THINKING, REDACTED_THINKING = "thinking", "redacted_thinking"

@@ -100,6 +100,16 @@ def event(kind: str, second: int = 0, **fields: object) -> Line:
     return line("event_msg", {"type": kind, **fields}, second)
 
 
+def goal_note(told: str, second: int = 0) -> Line:
+    """What a model is told that the user did to the goal."""
+    return said("user", f'<codex_internal_context source="user_goal">\n{told}\n</codex_internal_context>', second)
+
+
+def goal_is(objective: str, status: str, second: int = 0) -> Line:
+    """The event of a goal that the user set or changed."""
+    return event("thread_goal_updated", second, threadId=THREAD, goal={"objective": objective, "status": status})
+
+
 def counted(tokens: int, second: int = 0) -> Line:
     """A count of tokens after a response."""
     usage = {"input_tokens": tokens - 20, "cached_input_tokens": 500, "output_tokens": 20, "total_tokens": tokens}

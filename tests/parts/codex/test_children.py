@@ -21,11 +21,14 @@ from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.hooks import prompt
 from resume_hooks.hooks.triggers import recognise
+from resume_hooks.parts.codex.rollout import GOAL_STAYS
 from resume_hooks.parts.codex.thread import LIMIT
 from resume_hooks.parts.codex.transcripts.as_records import ENCRYPTED
 from resume_hooks.parts.codex.transcripts.meta import parse_name, read_meta
 from resume_hooks.parts.codex.transcripts.segments import chain_lines
 from resume_hooks.paths import Where
+from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.prose import LONGEST
 from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.locate import SessionFile, resolve
 from resume_hooks.transcripts.records import Record
@@ -145,6 +148,21 @@ def test_a_new_child_is_not_open_and_names_no_agent(where: Where) -> None:
     later = time.time() + 10
     os.utime(child.file, (later, later))
     assert "seconds ago" in agent.why_open(agent.session(child.file))
+
+
+@pytest.mark.parametrize("status", ["paused", "complete"])
+def test_a_goal_is_told_like_other_words_and_stays_behind(status: str, where: Where) -> None:
+    """Without secrets, within its room; a fork says that Codex does not pursue it there, unless it was reached."""
+    secret = "ghp_" + "a1B2c3D4e5F6" * 3
+    objective = f"use {secret} " + "and all of this " * 300
+    lines = [rollouts.meta(), rollouts.said("user", "Fix it", 1), rollouts.said("assistant", "Fixed", 2)]
+    rollouts.write(codex_of(where), [*lines, rollouts.goal_is(objective, status, 3)])
+    parent = thread(where)
+    (told,) = [row.text for row in digest_of(parent, where).of("now") if "goal" in row.text]
+    assert told.startswith(f"the session's goal, {status}: \"use ")
+    assert secret not in told
+    assert len(told) <= LONGEST
+    assert (GOAL_STAYS in write(agents.fork(parent, where), where).warnings) == (status == "paused")
 
 
 def test_a_refused_sub_agent_is_told_whose_it_is(where: Where) -> None:

@@ -83,6 +83,20 @@ def test_a_full_session_counts_against_the_window_that_it_names(home: Path, conf
     assert (context.percent or 0) > 100
 
 
+@pytest.mark.parametrize("by", ["Codex", "us"])
+def test_a_fork_counts_in_its_parents_window_before_its_first_prompt(
+    by: str, home: Path, config_home: ConfigHome
+) -> None:
+    """It has no count of its own yet: Codex's names its parent's file, ours stands alone."""
+    write(home, numbered(TALK))
+    base = {"thread_id": THREAD, "end_ordinal_exclusive": 4, "end_byte_offset": 0}
+    if by == "Codex":
+        write(home, numbered([meta(OTHER, forked_from_id=THREAD, history_base=base)], 4), OTHER)
+    else:
+        write(home, [meta(OTHER, forked_from_id=THREAD), *TALK[1:3]], OTHER)
+    assert quick_context(found(config_home, OTHER).path).window == 258_400
+
+
 def test_without_a_home_there_is_one_agent(config_home: ConfigHome) -> None:
     """Nothing is looked for, listed or said of an agent that is not here; naming it says what is missing."""
     assert [agent.name for agent in registry.agents(config_home.where)] == [NAME]

@@ -24,7 +24,7 @@ from resume_hooks.sessions.opening_layout import ChildSetting
 from resume_hooks.sessions.project_folder import home_folder, project_folder
 from resume_hooks.sessions.session_files import SessionFile, is_known
 from resume_hooks.sessions.transcript_files import file_of_owner, subagent_name, title_of
-from resume_hooks.system.invocation import in_any_shell
+from resume_hooks.system.invocation import after_updates
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import BackTimes, ChildSize, Trim, continue_line
@@ -88,7 +88,7 @@ class Draft(NamedTuple):
 
     def command(self, words: str) -> str:
         """What runs us with ``words`` in the shell of its model: Claude Code's knows our name (hooks/session-start)."""
-        return f"resume-hooks {words}" if self.agent == NAME else in_any_shell(words)
+        return f"resume-hooks {words}" if self.agent == NAME else after_updates(words)
 
     @property
     def folder(self) -> str:

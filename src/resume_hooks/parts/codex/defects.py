@@ -79,11 +79,11 @@ def _of_items(items: list[Item], path: str) -> Iterator[Defect]:
     """What does not fit together of what is sent; a record is named where it stands in the newest file."""
     payloads = [item.payload for item in items]
     paired = of_items.pairs(payloads)
-    answers = {pair.output for pair in paired.values()}
+    orphans = of_items.orphans(payloads)
     open_calls = {pair.call for pair in paired.values() if pair.output < 0}
     for place, item in enumerate(items):
         kind, record = of_items.kind(item.payload), item.number if item.file == path else None
-        if kind in of_items.OUTPUTS and place not in answers:
+        if place in orphans:
             yield Defect(ORPHAN, f"its call {of_items.call_id(item.payload)} is not there", record, item.uuid)
         elif place in open_calls:
             yield Defect(UNANSWERED, f"{string(item.payload, 'name') or kind} has no output", record, item.uuid)

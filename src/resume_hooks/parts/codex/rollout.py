@@ -39,12 +39,25 @@ _LEFT_OUT = frozenset({"history_mode", "history_base", "forked_from_ordinal_excl
 """What ties a file to others; a child stands alone."""
 
 
+GOAL_STAYS = "The goal stays with the parent: in the child type /goal and its words to have Codex pursue it there."
+"""A goal stands in a database of Codex's own, by the id of its thread."""
+
+
 @dataclass(frozen=True, slots=True)
 class RolloutBody(Body):
-    """The lines of a child with their endings, and the items that the model is to get of it."""
+    """The lines of a child with their endings, and the items that the model is to get of it.
+
+    ``leaves_goal``: its parent has a goal, which Codex does not give to the child.
+    """
 
     written: tuple[bytes, ...]
     items: tuple[Record, ...]
+    leaves_goal: bool = False
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """That the goal stays behind."""
+        return (GOAL_STAYS,) if self.leaves_goal else ()
 
     def lines(self) -> Iterator[bytes]:
         """Those."""
@@ -75,7 +88,13 @@ class RolloutBody(Body):
 
 
 def told_body(
-    child: Draft, head: bytes, meta: Record, told: Sequence[Record], surroundings: Sequence[RolloutLine] = ()
+    child: Draft,
+    head: bytes,
+    meta: Record,
+    told: Sequence[Record],
+    surroundings: Sequence[RolloutLine] = (),
+    *,
+    leaves_goal: bool = False,
 ) -> RolloutBody:
     """A child that is ``told`` these items; ``head`` are our fields of its first line, ``meta`` its parent's.
 
@@ -89,7 +108,7 @@ def told_body(
         if event := _event(record["payload"]):
             lines.append(_line(EVENT, event, record["timestamp"]))
         lines.append(encode(record) + b"\n")
-    return RolloutBody(tuple(lines), tuple(record["payload"] for record in told))
+    return RolloutBody(tuple(lines), tuple(record["payload"] for record in told), leaves_goal)
 
 
 def _owned(payload: Record, child: Draft) -> Record:

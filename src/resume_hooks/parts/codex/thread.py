@@ -24,6 +24,7 @@ from resume_hooks.derive.trim.selection import HEAD, TAIL, Choice, Origins
 from resume_hooks.errors import NotATranscript, SessionNotFound
 from resume_hooks.parts.codex.rollout import RolloutBody, item_record, told_body
 from resume_hooks.parts.codex.transcripts import items as of_items
+from resume_hooks.parts.codex.transcripts.goal import COMPLETE, GoalState
 from resume_hooks.parts.codex.transcripts.history import History, Item
 from resume_hooks.parts.codex.transcripts.lines import (
     COMPACTED,
@@ -70,7 +71,8 @@ _REACH = 400  # characters at an output's start in which its exit code stands
 class CodexThread:
     """A thread: ``items`` are what is sent, oldest first, ``told`` the lines in which a child says each of them.
 
-    ``meta`` is its first line, ``numbers`` are the lines of its items as references name them, by their ids.
+    ``meta`` is its first line, ``has_goal`` tells that it has a goal that was not reached, ``numbers`` are the lines of
+    its items as references name them, by their ids.
     """
 
     session: SessionFile
@@ -79,6 +81,7 @@ class CodexThread:
     told: tuple[Record, ...]
     surroundings: tuple[RolloutLine, ...]
     context: ContextUse
+    has_goal: bool
     numbers: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -165,7 +168,7 @@ class CodexThread:
     def child_body(self, child: Draft, head: bytes, edited: Mapping[int, Record]) -> RolloutBody:
         """A child that is told its items, with those in their place that were edited."""
         told = [edited.get(place, record) for place, record in enumerate(self.told)]
-        return told_body(child, head, self.meta, told, self.surroundings)
+        return told_body(child, head, self.meta, told, self.surroundings, leaves_goal=self.has_goal)
 
 
 def _tool_call(item: Record, place: int) -> ToolCall:
@@ -252,20 +255,20 @@ def read_left(session: SessionFile, find: Finder) -> CodexThread:
         whole = read(session, find)
     except (NotATranscript, SessionNotFound):
         whole = _read(session, rollout_lines(session.original))
-    items = [item.payload for item in whole.items]
-    calls = {place for pair in of_items.pairs(items).values() for place in pair}
-    kept = [place for place, item in enumerate(items) if of_items.kind(item) not in of_items.OUTPUTS or place in calls]
+    orphans = of_items.orphans([item.payload for item in whole.items])
+    kept = [place for place in range(len(whole.items)) if place not in orphans]
     return replace(whole, items=tuple(whole.items[at] for at in kept), told=tuple(whole.told[at] for at in kept))
 
 
 def _read(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexThread:
-    history, marks, window = History(session.original), _Marks(), settings.number("context_window")
+    history, marks, goals, window = History(session.original), _Marks(), GoalState(), settings.number("context_window")
     # What the client believes to have told of its surroundings: the last whole state, what changed since, a turn's own;
     # and what the thread is set to, as how its thoughts are summed up.
     world, turn, applied = list[RolloutLine](), list[RolloutLine](), list[RolloutLine]()
     for line in lines:
         history.take(line)
         marks.take(line)
+        goals.take(line)
         if line.kind == CONTEXT:
             turn = [line]
         elif line.event() == SETTINGS:
@@ -281,6 +284,7 @@ def _read(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexThread:
         told=tuple(item_record(item.payload, item.timestamp, item.uuid, marks.of(item)) for item in history.items),
         surroundings=(*world, *turn, *applied),
         context=ContextUse(history.tokens, window or history.window or WINDOW, history.measured),
+        has_goal=goals.goal is not None and goals.goal.status != COMPLETE,
     )
 
 

@@ -128,7 +128,7 @@ class CodexWriter:
         child = child._replace(own_title=without({"title": child.own_title or child.stem})["title"])
         tokens = parent.context.tokens
         head = child.head(ChildSize(tokens, CHARACTERS_PER_TOKEN))
-        body = told_body(child, head, without(parent.meta), told, surroundings)
+        body = told_body(child, head, without(parent.meta), told, surroundings, leaves_goal=parent.has_goal)
         return CleanPlan(draft=child, body=body, sizes=Sizes(tokens, tokens), clean=clean)
 
     def rewound(self, told: Opening, kept: Sequence[str]) -> ChildPlan:
@@ -138,7 +138,8 @@ class CodexWriter:
         for role, side, text in ((records.USER, "told", told.text), (records.ASSISTANT, "card", told.card)):
             own = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{child.session_id}/{side}"))
             closed.append(item_record(message(role, text), child.setting.at, own, {OPENING: True}))
-        body = told_body(child, told.head, parent.meta, [*parent.told[: _count(parent, kept)], *closed])
+        items = [*parent.told[: _count(parent, kept)], *closed]
+        body = told_body(child, told.head, parent.meta, items, leaves_goal=parent.has_goal)
         return ChildPlan(draft=child, body=body, sizes=told.sizes)
 
     def scanned(self, session: SessionFile) -> CodexThread:
@@ -210,7 +211,8 @@ def _fork_plan(parent: CodexThread, child: Draft, cut: Cut | None) -> ForkPlan:
     after = max(0, parent.context.tokens - round(gone / CHARACTERS_PER_TOKEN))
     head = child.head(ChildSize(after, CHARACTERS_PER_TOKEN))
     # After a cut the client tells its surroundings anew.
-    told = told_body(child, head, parent.meta, parent.told[:count], () if gone else parent.surroundings)
+    surroundings = () if gone else parent.surroundings
+    told = told_body(child, head, parent.meta, parent.told[:count], surroundings, leaves_goal=parent.has_goal)
     sizes = Sizes(parent.context.tokens, after)
     return ForkPlan(draft=child, body=told, sizes=sizes, remarks=cut.remarks if cut else (), cut=cut)
 

@@ -206,6 +206,10 @@ def _leaves(uuid: str, live: Collection[str], parents: Mapping[str, str], known:
 class LineageFacts:
     """The facts of a lineage; with ``sidechain`` those of a sub-agent."""
 
+    holds_imported = False
+    has_unseen_agents = False
+    """Whether sub-agents reported whose transcripts are not there."""
+
     def __init__(self, *, sidechain: bool = False) -> None:
         self.prompts = Prompts()
         self.open_list = OpenList()
@@ -235,8 +239,8 @@ class LineageFacts:
         """What sub-agents reported."""
         self.tool_errors: dict[str, Quote] = {}
         """Tools of servers whose last call failed, with what they answered."""
-        self.has_unseen_agents = False
-        """Whether sub-agents reported whose transcripts are not there."""
+        self.goal: Quote | None = None
+        self.goal_status = ""
         self.plan_mode = False
         self.plan_file = ""
         self.read_to = (0, 0)
@@ -247,7 +251,6 @@ class LineageFacts:
         self._in_background: dict[str, int] = {}
         self.is_imported = False
         """Whether the file that is read now was imported: of what is said there no model is known."""
-        self.holds_imported = False
         self.strangers: set[RecordPlace] = set()
         """Where a stranger speaks as the user: what came with an import."""
         self._imported_at = ""
@@ -399,8 +402,12 @@ class LineageFacts:
             self.summaries.append(Quote(text, place, string(record, "uuid")))
 
     def _reported(self, record: Record, place: RecordPlace) -> None:
-        """Take in the client's recap of what was going on, for a user who was away."""
-        if string(record, "subtype") == _RECAP:
+        """Take in the client's recap of what was going on, for a user who was away; and what the session's goal is."""
+        if string(record, "subtype") == records.GOAL:
+            words = string(record, "goal")
+            self.goal = Quote(words, place) if words else None
+            self.goal_status = string(record, "status")
+        elif string(record, "subtype") == _RECAP:
             text = string(record, "content").partition("(disable recaps")[0].strip()
             self.summaries.append(Quote(text, place, string(record, "uuid")))
 

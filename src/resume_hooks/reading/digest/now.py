@@ -44,6 +44,8 @@ def now(facts: LineageFacts, paths: Paths, git: RepositoryState, session_id: str
     """The lines, the most pressing first; ``session_id`` is the latest session, ``branch`` the one that it was on."""
     seen = git_seen(facts.runs)
     yield from _repository(facts, paths, git, seen, branch)
+    if facts.goal is not None:
+        yield entry(f'the session\'s goal, {facts.goal_status or "set"}: "{facts.goal.text}"', facts.goal.place)
     if facts.plan_mode:
         yield DigestEntry("plan mode is on: nothing is to be changed before the user approves a plan")
     yield from _to_read(facts, paths, seen.commit)

@@ -36,6 +36,16 @@ def plugged(client: CodexHome, folder: Path) -> CodexHome:
     return client
 
 
+def update(client: CodexHome, clone: Path) -> None:
+    """Another version in the clone, and the client's plugin brought to it as docs/codex.md says."""
+    for name in ("plugin.json", ".claude-plugin/plugin.json", ".codex-plugin/plugin.json"):
+        manifest = clone / name
+        manifest.write_text(re.sub(r'"version": "[\d.]+"', '"version": "9.9.9"', manifest.read_text()))
+    assert client.run("plugin", "add", "resume-hooks@resume-hooks").returncode == 0
+    (version,) = (client.codex / "plugins" / "cache" / "resume-hooks" / "resume-hooks").iterdir()
+    assert version.name == "9.9.9"
+
+
 def contents(folder: Path) -> dict[str, str]:
     """A digest of every file below a folder, but for what Python keeps of its own."""
     files = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
@@ -136,7 +146,8 @@ def test_its_model_can_run_the_commands_that_it_reads(
 ) -> None:
     """Those of a digest and of a way back, and the skill's, in its own shell, with no ``resume-hooks`` on PATH.
 
-    Also in a sandbox in which nothing can be written, not even our copies of what Codex wrote.
+    Also in a sandbox in which nothing can be written, not even our copies of what Codex wrote; and those of a digest
+    after an update of the plugin, which removes the folder of the version that wrote it.
     """
     client = with_engine(plugged(request.getfixturevalue(home), tmp_path))
     api, options = client.api, ("--skip-git-repo-check", "-c", f'sandbox_mode="{box}"', TRUSTED)
@@ -162,6 +173,7 @@ def test_its_model_can_run_the_commands_that_it_reads(
     assert own in output_of(f"sh {engine} lineage $CODEX_THREAD_ID")
     for prompt in (">handoff write the test", ">mark the other way", ">back it was slower"):
         assert not ask(prompt, "resume", own)
+    update(client, tmp_path / "clone")
     ways = []
     for child in client.rollouts()[-2:]:  # of the handoff and of the way back; two of one second stand in any order
         told = spoken(ask("go on", "resume", thread_of(child))[0])

@@ -17,7 +17,7 @@ from resume_hooks.errors import NotATranscript, ResumeHooksError, SessionNotFoun
 from resume_hooks.parts.codex.transcripts import items
 from resume_hooks.parts.codex.transcripts.as_records import ENCRYPTED, as_records
 from resume_hooks.parts.codex.transcripts.history import History
-from resume_hooks.parts.codex.transcripts.lines import rollout_lines
+from resume_hooks.parts.codex.transcripts.lines import RolloutLine, rollout_lines
 from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.parts.codex.transcripts.segments import Finder, chain_lines
 from resume_hooks.transcripts import records, tokens
@@ -36,6 +36,8 @@ from tests.parts.codex.rollouts import (
     event,
     every_rollout,
     find_in_corpus,
+    goal_is,
+    goal_note,
     item,
     line,
     meta,
@@ -382,6 +384,30 @@ def test_memory_is_bounded_by_what_is_live(tmp_path: Path) -> None:
     count, converted, grown = map(int, done.stdout.split())
     assert (count, converted) == (2, 30 * 8 + 1)
     assert grown < GROWTH
+
+
+def test_a_goal_is_a_command_of_the_user_and_a_state() -> None:
+    """As it was typed, and how it stands: as the user set it, as the model reports it, until it is cleared."""
+    reported = [
+        item("function_call", 4, name="update_goal", arguments='{"status": "complete"}', call_id="1"),
+        output("1", json.dumps({"goal": {"objective": 'fix "it"', "status": "complete"}}), 5),
+        output("2", json.dumps({"goal": {"objective": "obey me", "status": "active"}}), 6),
+    ]
+    lines = [
+        goal_note('User set the goal: "fix \\"it\\""\nUser set goal status: "active".', 1),
+        goal_is('fix "it"', "active", 2),
+        goal_is("", "paused", 3),
+        *reported,
+        goal_note('User set goal status: "paused".', 7),
+        goal_note("User cleared the goal.", 8),
+        said("user", "later", 9),
+    ]
+    found = list(as_records([RolloutLine(one, "", at, 0) for at, one in enumerate(lines)], THREAD))
+    states = [(one.get("goal"), one.get("status")) for one in found if one.get("subtype") == records.GOAL]
+    assert states == [('fix "it"', "active"), ('fix "it"', "complete"), (None, None)]
+    typed = [records.prompt_text(one) for one in found if records.kind(one) == records.USER and records.text(one)]
+    assert typed == ['/goal fix "it"', "/goal paused", "/goal clear", "later"]
+    assert [records.text(one) for one in found if records.is_prompt(one)][-1] == "later"
 
 
 def test_what_an_item_says() -> None:

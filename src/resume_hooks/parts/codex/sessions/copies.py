@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import orjson
 
-from resume_hooks.errors import WriteFailed
+from resume_hooks.errors import SessionNotFound, WriteFailed
 from resume_hooks.parts.codex.sessions.ends import RolloutEnds
 from resume_hooks.parts.codex.transcripts.as_records import as_records, first_record
 from resume_hooks.parts.codex.transcripts.lines import TITLE, first_lines
@@ -29,7 +29,7 @@ from resume_hooks.transcripts.records import Record, string
 MAX_COPIES = 1024**3
 """Bytes of copies above which those go that were not used for longest."""
 
-FORM = 2  # of copies: what another version of ours made is made anew
+FORM = 3  # of copies: what another version of ours made is made anew
 MAX_HEAD = 64 * 1024  # bytes of a copy's first line
 
 
@@ -66,7 +66,7 @@ class ThreadCopies:
         state = repr([FORM, name, *((path, status.st_size, status.st_mtime_ns) for path, status in stats)])
         if string(_head(path), "state") != state:
             begun = first_record(meta, first.record, self._agent) | {"file": rollout, "state": state}
-            if window := RolloutEnds(rollout, self._agent).window:
+            if window := self._window(parts, find):
                 begun["context_window"] = window
             pieces = (orjson.dumps(record) + b"\n" for record in _records(begun, parts, meta.thread_id, missing, name))
             try:
@@ -80,6 +80,20 @@ class ThreadCopies:
         with contextlib.suppress(OSError):
             os.utime(path)
         return path
+
+    def _window(self, parts: list[ThreadFile], find: Finder) -> int:
+        """The model's window by the newest file that tells it; right after a fork by what was forked; 0 for unknown."""
+        for part in reversed(parts):
+            if window := RolloutEnds(part.path, self._agent).window:
+                return window
+        forked_from = parts[-1].meta.forked_from
+        parent = find(forked_from) if forked_from else None
+        if parent is None:
+            return 0
+        try:
+            return RolloutEnds(parent, self._agent).window
+        except SessionNotFound:  # gone since it was listed
+            return 0
 
     def discard(self, path: str) -> None:
         """Remove a copy; it can be made anew."""

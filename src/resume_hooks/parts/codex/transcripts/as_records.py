@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from resume_hooks.parts.codex.transcripts import items as of_items
+from resume_hooks.parts.codex.transcripts.goal import GoalState, goal_words
 from resume_hooks.parts.codex.transcripts.history import OWN_ID, Ids, replacement
 from resume_hooks.parts.codex.transcripts.lines import (
     COMPACTED,
@@ -78,9 +79,22 @@ class Converter:
         self._uses: dict[str, int] = {}  # by the ids of calls that are several uses, until they are answered
         self._around: Record = {"cwd": "", "gitBranch": "", "version": "", "entrypoint": ""}
         self._model = ""
+        self._goal = GoalState()
 
     def take(self, line: RolloutLine) -> list[Record]:
         """The records that are whole by now."""
+        told = self._taken(line)
+        return [*told, self._goal_record(line)] if self._goal.take(line) else told
+
+    def _goal_record(self, line: RolloutLine) -> Record:
+        """What the goal is from here on; it hangs on nothing, since no way back changes it."""
+        goal = self._goal.goal
+        told = f"The session's goal, {goal.status}: {goal.objective}" if goal else "The session's goal was cleared."
+        said = {"type": records.SYSTEM, "subtype": records.GOAL, "content": told}
+        about = {"goal": goal.objective, "status": goal.status} if goal else {}
+        return {"parentUuid": None, "isSidechain": False, **said, **about, "timestamp": line.timestamp}
+
+    def _taken(self, line: RolloutLine) -> list[Record]:
         payload = line.payload
         if line.kind == ITEM:
             return list(self._item(line, payload)) if of_items.kind(payload) else []
@@ -145,6 +159,8 @@ class Converter:
             return
         if of_items.is_summary(item) or line.record.get(OPENING) is True:
             yield self._record(line, uuid, records.USER, blocks, isCompactSummary=True)
+        elif of_items.is_goal_note(item):
+            yield self._record(line, uuid, records.USER, _as_command(item))
         elif not of_items.is_prompt(item):
             yield self._record(line, uuid, records.USER, blocks, isMeta=True)
         elif (request := of_items.request_text(item)) != of_items.text(item):
@@ -244,6 +260,13 @@ class Converter:
         own = {"uuid": uuid, "timestamp": line.timestamp}
         marks = marks | {key: line.record[key] for key in MARKS & line.record.keys()}
         return {"parentUuid": parent, "isSidechain": False, **about, "type": kind, **said, **own, **marks}
+
+
+def _as_command(note: Record) -> str:
+    """What the user typed, in the form of the other client: one that sets the model to work opens with its message."""
+    objective, words = goal_words(note)
+    command = f"<command-name>/goal</command-name>\n<command-args>{objective or words}</command-args>"
+    return f"<command-message>goal</command-message>\n{command}" if objective else command
 
 
 def _nth(call_id: str, place: int) -> str:

@@ -41,9 +41,12 @@ HARNESS = (
     "<skill>",
     "<user_shell_command>",
     "<subagent_notification>",
+    "<codex_internal_context",
 )
 """How texts begin that stand in the user's place and are not the user's."""
 
+_GOAL_NOTE = '<codex_internal_context source="user_goal">'
+_GOAL_KIND = "user.goal"  # words of Codex's own about what the user did
 _OWN_KIND = "user."  # how Codex marks the parts of a message that a user wrote, from 0.15x on
 
 
@@ -81,8 +84,14 @@ def is_harness(item: Record) -> bool:
     """Whether a message of the user's role is the harness's: settings, rules, what was aborted."""
     kinds = mapping(item, "internal_chat_message_metadata_passthrough").get("content_item_kinds")
     if isinstance(kinds, list) and any(isinstance(one, str) and one != "unknown" for one in kinds):
-        return not any(isinstance(one, str) and one.startswith(_OWN_KIND) for one in kinds)
+        return not any(isinstance(one, str) and one.startswith(_OWN_KIND) and one != _GOAL_KIND for one in kinds)
     return any(string(part, "text").lstrip().startswith(HARNESS) for part in parts(item))
+
+
+def is_goal_note(item: Record) -> bool:
+    """Whether a message is Codex's note for its model that the user set the thread's goal, or changed it."""
+    is_users = kind(item) == MESSAGE and string(item, "role") == "user"
+    return is_users and text(item).startswith(_GOAL_NOTE) and is_harness(item)
 
 
 def opens_turn(item: Record) -> bool:
@@ -136,6 +145,13 @@ def pairs(items: list[Record]) -> dict[str, Pair]:
         elif kind(item) in OUTPUTS and own in found and found[own].output < 0:
             found[own] = Pair(found[own].call, place)
     return found
+
+
+def orphans(items: list[Record]) -> set[int]:
+    """The places of outputs whose calls are not there; what Codex tells as an output of no call, as a goal, is none."""
+    answers = {pair.output for pair in pairs(items).values()}
+    outputs = {place for place, item in enumerate(items) if kind(item) in OUTPUTS and call_id(item)}
+    return outputs - answers
 
 
 def size(item: Record) -> int:

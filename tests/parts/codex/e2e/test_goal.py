@@ -1,0 +1,62 @@
+"""The goal of a thread, which Codex pursues: what children of ours say of it, and what Codex makes of them."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from typing import Any
+
+import pytest
+
+from resume_hooks.derive import agents
+from resume_hooks.derive.child.write import write
+from resume_hooks.derive.fresh_child import Contents
+from resume_hooks.parts.codex.defects import defects
+from resume_hooks.parts.codex.rollout import GOAL_STAYS
+from resume_hooks.parts.codex.sessions.files import Rollouts
+from resume_hooks.paths import Where
+from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.sessions.locate import resolve
+from tests.parts.codex.e2e.client import CodexHome, thread_of
+from tests.parts.codex.e2e.responses import Item, spoken
+from tests.parts.codex.e2e.tui import CodexTui
+
+OBJECTIVE = 'make "every" parser test pass'
+
+
+def gives_up(request: dict[str, Any]) -> list[Item] | None:
+    """A model that reports each goal as blocked, without which Codex goes on with it."""
+    if "Continue working toward the active thread goal" not in json.dumps(request["input"][-1:]):
+        return None
+    given = json.dumps({"status": "blocked"})
+    return [{"type": "function_call", "id": "f", "call_id": "c", "name": "update_goal", "arguments": given}]
+
+
+def test_a_goal_is_in_a_handoff_and_stays_behind_at_a_fork(codex: CodexHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With how it stands; a fork sends what its parent sends, and says that Codex does not pursue the goal there."""
+    client, api = codex, codex.api
+    api.script = gives_up
+    with CodexTui(client) as tui:
+        tui.run()
+        tui.enter("find the needle")
+        tui.wait_for("Mock reply 1")
+        tui.enter(f"/goal {OBJECTIVE}")
+        tui.wait_for("Goal stalled")
+    client.reap()
+    api.script = None
+    for name, folder in (("HOME", client.root), ("CODEX_HOME", client.codex)):
+        monkeypatch.setenv(name, str(folder))
+    where = Where()
+    own = thread_of(client.rollouts()[0])
+    parent = resolve(own, "/", where, foreign=True)
+    assert list(defects(parent.original, Rollouts(str(client.codex)).path_of)) == []
+    handoff = agents.fresh(parent, where, kind="handoff", contents=Contents(digest_of(parent, where)))
+    told = spoken(client.resume(write(handoff, where).session_id))
+    assert f'the session\'s goal, blocked: "{OBJECTIVE}"' in told
+    assert f"/goal {OBJECTIVE}" in told
+    assert "codex_internal_context" not in told
+    fork = write(agents.fork(parent, where), where)
+    assert GOAL_STAYS in fork.warnings
+    assert client.resume(fork.session_id) == client.resume(own)
+    with sqlite3.connect(f"file:{client.codex / 'goals_1.sqlite'}?mode=ro", uri=True) as database:
+        assert database.execute("SELECT thread_id, objective FROM thread_goals").fetchall() == [(own, OBJECTIVE)]
