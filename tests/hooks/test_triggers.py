@@ -54,7 +54,7 @@ OURS = [
     (f">resume {ID}", "resume", ID),
     (">handoff   a \"b\" 'c' \\d $(e)\n\n\tf  ", "handoff", "a \"b\" 'c' \\d $(e)\n\n\tf"),
     (">resume>handoff fix it", "handoff", "fix it"),
-    (">resume>handoff/back it is slower", "back", "it is slower"),
+    (">resume>rollover/handoff fix it", "handoff", "fix it"),
     (">resume/handoff", "handoff", ""),
     (">handoff>handoff x", "handoff", "x"),
     (">help>lineage", "lineage", ""),
