@@ -72,9 +72,13 @@ function type($, words) {
 }
 
 function enter($) { // apart from the press: when that has been answered the client empties the field
-  $.clock.after(0, () => {
+  const mine = pane
+  if (mine.isEntered) return
+  mine.isEntered = true // until then no key moves the mark
+  $.clock.after(0, async () => {
     refill($)
-    quietly($, () => taken($))
+    await quietly($, () => taken($))
+    mine.isEntered = false
   })
 }
 
@@ -88,7 +92,12 @@ async function taken($) {
   const mine = pane
   await $.clock.sleep(PAUSE) // a press can overtake the keys that were before it
   const waits = mine.next === NAMES || mine.owed || !mine.at // else the session is meant that is marked by now
+  if (waits) {
+    mine.said = mine.busy
+    $.ui.invalidate('ui.render')
+  }
   for (let listed; waits && listed !== mine.listed;) await (listed = mine.listed)
+  mine.said = undefined
   const key = mine.ways?.[mine.way][0]
   if (key === 'list') mine.ways = mine.said = undefined
   else if (!mine.ways) await read($, 0)
@@ -137,7 +146,7 @@ function shift($, steps) { // moves the mark; steps beyond the rows that are kno
 
 export async function move($, e, next) {
   if (e.requestId !== pane?.id || ![UP, DOWN].includes(e.element)) return next(e)
-  shift($, e.element === UP ? -1 : 1)
+  if (!pane.isEntered) shift($, e.element === UP ? -1 : 1)
   return { deny: 'kept' }
 }
 

@@ -18,7 +18,7 @@ from tests.needs import REPO
 MODULES = sorted(path for path in (REPO / "hooks").glob("*.mjs") if path.name != "commands.mjs")
 CODES = {path.name: re.sub(r"(^|\s)//.*", "", path.read_text(encoding="utf-8")) for path in MODULES}
 CODE = CODES["register.mjs"]
-MOST_LINES = 645
+MOST_LINES = 655
 
 
 def test_there_is_no_other_word_for_people() -> None:

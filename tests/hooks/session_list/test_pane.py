@@ -89,7 +89,7 @@ def test_a_hit_shows_who_said_it_and_opens_there(project: Path) -> None:
     assert "  answer 3" in first["lines_read"]
     assert len(first["lines_read"]) == 6 - 2
     helps = {word: what for word, _, what in first["ways"]}
-    assert helps["fork"].startswith(f"{TITLES[2]}: "), "a small page has no line for the title"
+    assert helps["fork"].endswith(f" · {TITLES[2]}"), "a small page has no line for the title"
     assert helps["on"].startswith("what comes")
     back = ask(project, "answer 3", "page", at=session_id(2), lines=6, page=-1, **hit)
     assert (back["page"], any("prompt" in line for line in back["lines_read"])) == (-1, True)

@@ -39,7 +39,6 @@ LISTING = 1.0
 FIELD = 1  # the line of the words, and of what is listed
 ROWS = 12  # lines of a list before there is a preview below it
 LEAST = 4  # lines of a preview, and of a page that names its session
-TITLE = 28  # columns of a title before what a way does
 TALL, WIDE = 40, 90  # lines and columns that the pane asks for; the client gives what there is
 
 FORK, UNDO, LIST = "fork", "undo", "list"
@@ -255,8 +254,8 @@ def _page(asked: PaneEvent, event: dict[str, Any], where: Where) -> dict[str, An
 
 
 def _of_title(word: str, what: str, row: ListedSession) -> str:
-    """What a way does, behind the title of the session that it is done with, where the page has no line for it."""
-    return what if word in {ON, BACK, LIST} else f"{cut(row.title, TITLE)}: {what}"
+    """What a way does, and the title of the session that it is done with, where the page has no line for it."""
+    return what if word in {ON, BACK, LIST} else f"{what} · {row.title}"
 
 
 def _elsewhere(word: str, what: str, row: ListedSession) -> str:
