@@ -100,7 +100,7 @@ HARMLESS = late(
     rb"(?:primary|foreign|partition|sort|row|group|object|index|map|dict|registry|hot|page|change|forward"
     rb"|backward|start(?:ing)?|client|request|idempotency|import|export|next|prev|csrf|xsrf|sync"
     rb"|cancel(?:lation)?|cursor|continuation|max|num|input|output|total|eos|bos|pad|"
-    rb"stop|public|design|color|cache|lock|resume|delivery|event|first|last|current|leaf|action)[_.-]?(?:token|key|secret)s?"
+    rb"stop|public|md_?5|sha_?\d{1,3}|design|color|cache|lock|resume|delivery|event|first|last|current|leaf|action)[_.-]?(?:token|key|secret)s?"
 )
 """Tokens and keys that are no secrets."""
 
@@ -149,7 +149,7 @@ _SETTING = late(LINE + rb"(?:[-\"'#;>] {0,3}|export |set |declare -x |ENV |ARG |
 
 _TECHNICAL = late(
     rb"(?i)v?\d+(?:\.\w+)+\Z|(?:sha|md|aes|rsa|utf|base|rfc|cve|http|tls|ssl|pbkdf|pkcs|ed|des|ipv|ntlm|python"
-    rb"|oauth|iso|win|tcp|udp)[-_]?v?\d|[\w.]+=[^=]"
+    rb"|oauth|iso|win|tcp|udp|socks)[-_]?v?\d|[\w.]+=[^=]"
 )
 """Names of standards and numbers of versions, which sentences about passwords hold."""
 
@@ -175,9 +175,14 @@ _TYPE = late(rb"[A-Z]+[a-z]+\d{0,3}(?:[A-Z]+[a-z]*\d{0,3})+")
 """The name of a type of a program: words with capitals, numbers among them."""
 
 _TYPE_ENDS = late(rb"[ \t]*[,)|\[}=]")
+_JOINED = late(rb"(?:[A-Za-z-]+:)+\Z")
+_WORDS_JOINED = late(rb"[A-Za-z-]*(?::[A-Za-z-]+)+")
+"""Words with colons between, as names of commands and of types have them: ``user:login:list``."""
+
+_CONDITION = late(rb" (?:when|if|unless) ")
 _IN_BRACKETS = late(rb"[\"'`\\]{0,4}\]")
 _NAME_ALONE = late(rb"[\w-]+")
-_TELLING_WORD = 4
+_TELLING_WORD = 3
 """Letters of a word that tells by itself what a value is about."""
 
 _OF_A_TYPE = late(rb"(?:[*}:]|\d{7}):\Z")
@@ -274,7 +279,7 @@ def assigned(raw: bytes, start: int, end: int, what: int) -> Generator[Span, Non
             if what == LOGIN and way.joint not in PAIRS:
                 at, value = _password_in(at, value, b":/" if way.joint is SET else b":")
             kind = KEY if what == LOGIN and at == begin and way.joint not in PAIRS and not is_basic(value) else what
-            if (raw[start:end].lower() == b"pass" and _is_verb(way, found, value)) or _is_type(raw, way, found):
+            if (raw[start:end].lower() == b"pass" and _is_verb(way, found, value)) or _is_said(raw, start, way, found):
                 continue
             if b" " not in value and _counts(kind, value, least, raw[start:end]):
                 yield Span(_KINDS[what], at, at + len(value), GENERIC)
@@ -303,14 +308,21 @@ def _is_verb(way: Way, found: re.Match[bytes], value: bytes) -> bool:
     """Whether ``pass`` says what is done, or that a test did, not what something is called."""
     quote = found["quote"] if "quote" in found.re.groupindex else b""
     told = way.least == TOLD and b":" not in found[0] and (quote is None or _NAMED.fullmatch(value))
-    return b"/" in value or quote == b"`" or bool(told)
+    return b"/" in value or quote == b"`" or b"`" in found[0] or bool(told)
 
 
-def _is_type(raw: bytes, way: Way, found: re.Match[bytes]) -> bool:
-    """Whether what stands behind a name's colon is its type, as a program's functions declare it."""
-    if way.joint is not SET or not found["bare"] or b"=" in found[0] or not _TYPE_ENDS.match(raw, found.end()):
+def _is_said(raw: bytes, start: int, way: Way, found: re.Match[bytes]) -> bool:
+    """Whether what stands behind a name is a type, the next word of a longer name, or about a condition."""
+    if way.joint is not SET:
+        return way.least == TOLD and _CONDITION.search(found[0]) is not None
+    value = found["bare"]
+    if not value or b"=" in found[0]:
         return False
-    return _TYPE.fullmatch(found["bare"]) is not None and is_wordy(found["bare"])
+    if _TYPE.fullmatch(value) and is_wordy(value) and _TYPE_ENDS.match(raw, found.end()):
+        return True
+    before = _JOINED.search(raw, max(0, start - _LONGEST_NAME), start)
+    joined = (before[0] if before else b"") + b"name" + found[0]
+    return joined.count(b":") > 1 and _WORDS_JOINED.fullmatch(joined) is not None
 
 
 def _is_verdict(raw: bytes, line: int, start: int, end: int) -> bool:
