@@ -350,3 +350,60 @@ def test_what_grep_prints_before_a_line_hides_nothing(before: str) -> None:
 def test_what_only_looks_like_a_pair_stays(text: str) -> None:
     """Values of other names, other kinds of objects, templates and what is empty."""
     assert redact(text) == (text, [])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "export declare function pbkdf2Sync(password: Uint8Array, salt: Uint8Array, rounds: number)",
+        "config: Node<Params> & { credentials?: AwsSnsV1Credentials };",
+        'inputs["clientSecret"] = args?.clientSecret;',
+        'os.environ["TRACKING_PASSWORD"] = internal_token',
+        "user_input[CONF_PASSWORD] = self.zone.options.password",
+        'EMAIL_VERIFICATION_SESSION_KEY = "account_email_verification_code"',
+        "vosk/community = local.services.transcribe.plugins:vosk_package",
+        "pip install -U chain-community pypdf2x",
+        'const JsonWebKey_1 = require("../models/OAuth2ResourceServerJsonWebKey");',
+        "throw new base_1.RequiredError('ServerApi', 'getOAuth2TokenForApplication', 'appId');",
+        "const p = new BN('2e1b162f326430f5ac6af10f96b2a8350e01675d22324c9f', 'hex');",
+        "case 13:o.key=e.altKey?r.C0.ESC+r.C0.CR:r.C0.CR,o.cancel=!0",
+        'e.type==="search"||"password"===e.type2||"textarea"===t',
+        "dynamic_api_key = get_secret_str('AI21_API_KEY')",
+        "S3 bucket_name is required. Pass 's3_bucket_name', or set it in the settings",
+        'translation_key="pm25_indoor_aqi_24h_average",',
+        '/** Dictionary for password validation. Options: "en_10k" (10,000 common words)',
+        "user: bob\nso the secret that was there is already gone",
+        "a test that validating a user create request succeeds.",
+        "}\\n.icon.a_security {\\n    -webkit-mask-image: none",
+        "The encryption_key: Base64 encoded key of the customer",
+        "names such as `pgpKey`, `secret`, `sesSmtpPasswordV4`, and others",
+        'canonical_package_key = "@babel/core@7.21.0"',
+        'e("label",{htmlFor:"auth_password"},"Password:",d?i.createElement("code",null," ****** "):1)',
+        'Password for encrypting the archive when format is set to "pkcs12_bundle".',
+        'crypto_key="different-gcp-key-name"',
+        "users don't have to pass `context`, re: gh-10132, gh-10346",
+        "The proxy has received username/password SOCKS5 credentials.",
+        "F.Minipass=F.isWritable=F.isReadable=F.isStream=void 0;var kr",
+        '"community:force:create", "force:community:list:template"',
+        "IMAGE_MD5_KEY: '144c9defac04969c7bfad8efaa8ea194',",
+        'extra_secret = "%s:plain_password_hex2:%s"',
+        "auth: https://x-token-auth:my-token@host.org/org/repo.git",
+    ],
+)
+def test_what_programs_call_so_is_no_secret(text: str) -> None:
+    """Types, paths, names of settings and of files, numbers of curves, code that is packed, standards, editions."""
+    assert redact(text) == (text, [])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password: Summer24Rain",
+        'config["password"] = "Uint8Rain7"',
+        "DB_PASSWORD=SUMMER_RAIN_24",
+        "snmp_community: Xk72pQ",
+    ],
+)
+def test_a_password_that_looks_like_a_name_is_one(text: str) -> None:
+    """Where no program declares it."""
+    assert len(redact(text)[1]) == 1

@@ -35,7 +35,7 @@ _DEFINED = late(rb"define +[\w.-]+\Z")
 _SHORTEST_PAT = 30
 """Bytes of a personal access token; shorter ones are other things that are called so."""
 
-_SIGNS = late(rb"[=:>]|[\"'`] ?, ?\\*[\"'`]")
+_SIGNS = late(rb"[=:>]|[\"'] ?, ?\\*[\"']")
 _NAME = bytes(sign if chr(sign).isalnum() or sign in b"_.-" else 0 for sign in range(128)) + bytes(128)
 _PHRASE = bytes(sign or (32 if place in b" \t" else 0) for place, sign in enumerate(_NAME))
 _NAMED = late(
@@ -67,8 +67,9 @@ _ENV_ENDS = (
 """A variable of an environment whose last word tells: in a program's own names the same words mean less."""
 
 _CALLED = late(
-    rb"(?:new [\w.]{2,40}|[\w.]{0,30}(?:client|credentials?|auth\w{0,12}|login|connect\w{0,8}|fernet|cipher"
-    rb"|bot\w{0,8}|resend|openai|anthropic|jwt\.\w{3,8}))"
+    rb"(?:new (?!\w{0,12}(?:number|integer|buffer|big))[\w.]{4,40}"
+    rb"|[\w.]{0,30}(?:client|credentials?|auth\w{0,12}|login|connect\w{0,8}"
+    rb"|fernet|cipher|bot\w{0,8}|resend|openai|anthropic|jwt\.\w{3,8}))"
     rb"\((?:\w{1,20} ?= ?)?(?:b?[\"'][^\"'\n]{1,60}[\"'], ?){0,2}b?[\"']\Z"
 )
 """A call that takes a key among its arguments."""
@@ -156,7 +157,12 @@ def run_values(raw: bytes, lower: bytes, start: int) -> list[Span]:
     generic = generic or _kept(raw, start, name)
     for rule in (rule for number in numbers for rule in rules().vendors[number]):
         found = rule.regex.match(raw, start)
-        if found and entropy(found[1]) >= rule.entropy and not stands_for(found[1]):
+        if (
+            found
+            and entropy(found[1]) >= rule.entropy
+            and not stands_for(found[1])
+            and not name.endswith(found[1].lower())
+        ):
             return [Span(rule.kind, found.start(1), found.end(1), ASSIGNED)]
     value = _VALUE.match(raw, start)
     if value and _is_auth(name) and is_basic(value[0]):
@@ -165,7 +171,7 @@ def run_values(raw: bytes, lower: bytes, start: int) -> list[Span]:
         return []
     if name.endswith(b"_pat") and len(value[0]) < _SHORTEST_PAT:
         return []
-    if not (_UUID_NAME.search(name) if is_id(value[0]) else is_key(value[0])):
+    if not (_UUID_NAME.search(name) if is_id(value[0]) else is_key(value[0])) or name.endswith(value[0].lower()):
         return []
     return [Span(generic, start, value.end(), GENERIC)]
 
@@ -233,7 +239,7 @@ def _before(lower: bytes, start: int) -> tuple[bytes, bytes]:
         over = _OVER.search(before)
         before = before[: over.start() + 1] if over else before
     name = before.rstrip(_BETWEEN)
-    if _CALLED.search(before):
+    if before.endswith((b'"', b"'")) and _CALLED.search(before):
         return b"api_key", b"="
     phrase, between = name.translate(_PHRASE).rpartition(b"\0")[2][-40:], before[len(name) :]
     if phrase.endswith(_FIELDS) and (paired := _PAIRED.search(lower, max(0, start - _FARTHEST), start - len(between))):

@@ -23,8 +23,10 @@ _SHOWN = 200
 
 _REFERENCE = late(
     rb"^(?:\$|%[\w-]+%|@[\w-]+@|\{|-?\[|[A-Za-z-]+\]$|<|\(|&|\*|!|#)|\(\)|\$\{|\{\{|\$\("
-    rb"|^[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)+$|^[\w$.]+[\[(]|^0x[0-9A-Fa-f]{1,8}$|^arn:|=>|::|^/|^\\|^--"
-    rb"|&[a-z]{2,8}$|^:[\w:]+$|"
+    rb"|^[A-Za-z_$][\w$]*(?:\??\.[A-Za-z_$][\w$]*)+(?::[A-Za-z_]\w*)?$|^[\w$.]+[\[(]|^0[xX][0-9A-Fa-f]{1,8}$|^arn:|=>"
+    rb"|::|^\.{0,2}/|^\\|^--|&[a-z]{2,8}$|^:[\w:]+$|^@[\w-]+/[\w.-]+$|^@?[a-z][\w./-]*@\d+\.\d|^,.*\($|^[a-z][a-z+]{1,9}://[^@?]*$|aws4_request$"
+    rb"|^[A-Za-z-]+(?::[A-Za-z-]+){2,}$|^\.\*|^%[sd]|%[sd]$|=\$[a-z]|^(?:return|void|typeof|await|throw|function)\b"
+    rb"|\w\[\w*\].*\w\[\w|^(?=[^.]*\.[A-Za-z][^.]*\.[A-Za-z])[\w$.]+(?:\?|[:+*]|&&|\|\||={1,3})[A-Za-z_$!]|"
     rb"(?i:(?:private|public|secret)key)"
 )
 """Text of a program or a shell that names where a secret comes from."""
@@ -65,6 +67,9 @@ _FOLLOWERS = {
 }  # fmt: skip
 """Which letters follow each in 93 of 100 pairs of the words in English and in programs, and in 38 that chance makes."""
 
+_LEAST_LETTERS = 8
+"""Letters of a value in which chance can be told from a word; ``already`` has fewer, and rare pairs."""
+
 _NAME = late(rb"[A-Za-z]+(?:[._-][A-Za-z]+)*[0-9]{0,2}")
 _LETTERS = late(rb"[A-Za-z]+")
 
@@ -90,9 +95,18 @@ def is_id(value: bytes) -> bool:
 
 
 def is_wordy(value: bytes) -> bool:
-    """Whether a value is made of words, as names in programs are, rather than of chance."""
-    words = sum(len(word) for word in _PIECE.findall(value) if len(word) >= 4 and _VOWEL.search(word))
-    return words * 10 >= len(value.translate(None, _NO_LETTERS)) * 7 and len(_NUMBER.findall(value)) <= 2
+    """Whether a value is made of words, as names in programs are, rather than of chance.
+
+    Of words of four letters and more, or with one number alone of three and more: ``getOAuth2Scope``.
+    """
+    numbers = len(_NUMBER.findall(value))
+    if numbers > 2:
+        return False
+    words = [len(word) for word in _PIECE.findall(value) if len(word) >= 3 and _VOWEL.search(word)]
+    letters = len(value.translate(None, _NO_LETTERS))
+    if sum(size for size in words if size >= 4) * 10 >= letters * 7:
+        return True
+    return numbers <= 1 and sum(words) * 4 >= letters * 3
 
 
 def _is_reference(value: bytes) -> bool:
@@ -141,7 +155,9 @@ def is_unlike_words(value: bytes) -> bool:
 
 def is_random_letters(value: bytes) -> bool:
     """Whether a value is of letters of one case, put together as in no word and no name of a program."""
-    if not value.isalpha() or not (value.islower() or value.isupper()) or stands_for(value):
+    if len(value) < _LEAST_LETTERS or not value.isalpha() or not (value.islower() or value.isupper()):
+        return False
+    if stands_for(value):
         return False
     return is_unlike_words(value) and len(_COMMON.sub(b"", value.lower())) >= 6
 

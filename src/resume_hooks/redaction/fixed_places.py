@@ -48,7 +48,7 @@ _ASKING = late(rb"pass|sudo|secret|kinit|keyring|login|env add|token|unlock|cryp
 _EXACT = frozenset([b"codecov", b"kubeadm"])
 """Words behind which the form alone tells: a UUID, and two words of letters and digits."""
 
-_UNSURE = frozenset([*_LOGINS, b" -u ", b"--user ", b"<<<", b"snmp"])
+_UNSURE = frozenset([*_LOGINS, b" -u ", b"--user ", b"<<<", b"snmp", b"user create"])
 """Words behind which there may be other things than passwords, so that words alone are none."""
 
 _ELASTIC = late(rb"(?i)password[ \t]+\w{2,30}[ \t]+=[ \t]+" + VALUE)

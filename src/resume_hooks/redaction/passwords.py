@@ -18,6 +18,7 @@ from resume_hooks.redaction.false_positives import (
     is_password,
     is_phrase,
     is_random_letters,
+    is_wordy,
     stands_for,
 )
 from resume_hooks.redaction.lazy_patterns import late
@@ -84,6 +85,9 @@ _OPEN = tuple(
 )
 """Words before ``key`` with which it is open, or only names something."""
 
+_COMMUNITIES = frozenset(b"snmp ro rw read write only trap string get set agent auth v1 v2 v2c snmpv2 snmpv2c".split())
+"""Words before ``community`` with which it is a password of SNMP's, not an edition of a program."""
+
 _TOKENS = frozenset(
     b"token pat salt pepper jwt apikey authkey accesskey secretkey privatekey appkey licensekey seed otp totp "
     b"bearer sas nonce signature "
@@ -96,7 +100,7 @@ HARMLESS = late(
     rb"(?:primary|foreign|partition|sort|row|group|object|index|map|dict|registry|hot|page|change|forward"
     rb"|backward|start(?:ing)?|client|request|idempotency|import|export|next|prev|csrf|xsrf|sync"
     rb"|cancel(?:lation)?|cursor|continuation|max|num|input|output|total|eos|bos|pad|"
-    rb"stop|public|design|color|cache|lock|resume|delivery|event|first|last|current|leaf|action)[_.-]?(?:token|key|secret)s?"
+    rb"stop|public|md_?5|sha_?\d{1,3}|design|color|cache|lock|resume|delivery|event|first|last|current|leaf|action)[_.-]?(?:token|key|secret)s?"
 )
 """Tokens and keys that are no secrets."""
 
@@ -135,7 +139,7 @@ _NAMES_ID = late(
 """What sets a UUID that is a secret; most only name something."""
 
 _NAMED = late(
-    rb"[A-Za-z]+\d{0,3}(?:_(?:[a-z]+\d{0,3}|[A-Z]+\d{0,3}|\d{1,4}))+|\w+://.*|[\w.-]+/[\w./-]*[-_.][\w./-]*"
+    rb"[A-Za-z]+(?:\d{1,3}[a-z]{0,2})?(?:_(?:\d{0,2}[a-z]+\d{0,3}|[A-Z]+\d{0,3}|\d{1,4}))+|\w+://.*|[\w.-]+/[\w./-]*[-_.][\w./-]*"
     rb"|[\w.-]+\.[a-z]\w{1,3}"
 )
 """Names in programs, addresses and files."""
@@ -145,20 +149,41 @@ _SETTING = late(LINE + rb"(?:[-\"'#;>] {0,3}|export |set |declare -x |ENV |ARG |
 
 _TECHNICAL = late(
     rb"(?i)v?\d+(?:\.\w+)+\Z|(?:sha|md|aes|rsa|utf|base|rfc|cve|http|tls|ssl|pbkdf|pkcs|ed|des|ipv|ntlm|python"
-    rb"|oauth|iso|win|tcp|udp)[-_]?v?\d|[\w.]+=[^=]"
+    rb"|oauth|iso|win|tcp|udp|socks)[-_]?v?\d|[\w.]+=[^=]"
 )
 """Names of standards and numbers of versions, which sentences about passwords hold."""
 
 _ASCII = late(rb"[!-~]+")
-_STANDARD = late(rb"(?i)(?<![a-z0-9])(?:hmac|sha-?\d{1,3}|pbkdf2|ed25519|hkdf)(?![a-z0-9])")
+_STANDARD = late(
+    rb"(?i)(?<![a-z0-9])(?:hmac|sha-?\d{1,3}|pbkdf2|ed25519|hkdf)(?![a-z0-9])"
+    rb"|\A(?:id-)?(?:pbes2|base-?\d\d|x\d{3,5}|md5)\Z"
+)
 _DIGIT = late(rb"\d")
 _TOPIC = late(
     rb"form|field|input|label|hash|update|reset|change|error|message|page|policy|manager|store|service|file|hint"
-    rb"|name|secret|token|config|prompt|user|login|auth"
+    rb"|name|secret|token|config|prompt|user|login|auth|pass|self|this|option|setting|state"
 )
 _ENV = late(rb"[A-Z][A-Z0-9_]{2,60}\Z")
 _MANY = late(rb"[a-z]{3,14}(?:([._-])[a-z]{3,14})(?:\1[a-z]{3,14}){1,5}")
 """A password of three words or more, as programs propose them."""
+
+_OWN = late(rb"(?:self|this|cls|conf|config|settings|options|args|state|request|env)\.")
+"""How the path of a value begins that a program holds."""
+
+_CONSTANT = late(rb"(?=(?:\w*_)?[A-Z]{3,}(?:_|\Z))[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+_TYPE = late(rb"[A-Z]+[a-z]+\d{0,3}(?:[A-Z]+[a-z]*\d{0,3})+")
+"""The name of a type of a program: words with capitals, numbers among them."""
+
+_TYPE_ENDS = late(rb"[ \t]*[,)|\[}=]")
+_JOINED = late(rb"(?:[A-Za-z-]+:)+\Z")
+_WORDS_JOINED = late(rb"[A-Za-z-]*(?::[A-Za-z-]+)+")
+"""Words with colons between, as names of commands and of types have them: ``user:login:list``."""
+
+_CONDITION = late(rb" (?:when|if|unless) ")
+_IN_BRACKETS = late(rb"[\"'`\\]{0,4}\]")
+_NAME_ALONE = late(rb"[\w-]+")
+_TELLING_WORD = 3
+"""Letters of a word that tells by itself what a value is about."""
 
 _OF_A_TYPE = late(rb"(?:[*}:]|\d{7}):\Z")
 """What stands before a name that is a type of a program, or part of what AWS calls a secret by."""
@@ -181,7 +206,7 @@ _SECURE_STRING = late(rb"(?i)securestring(?:[ \t]+-(?:string|asplaintext|force))
 @lru_cache(maxsize=8192)
 def meaning(name: bytes) -> int:
     """Which of ``NONE``, ``KEY``, ``LOGIN`` and ``PASSWORD`` the value of a name is."""
-    words = [word.lower() for word in _PARTS.split(_HUMP.sub(b"_", name)) if word]
+    words = list(_words(name))
     if words[-2:] == [b"connection", b"string"]:
         return KEY
     while len(words) > 1 and (words[-1] in _SUFFIXES or words[-1].isdigit()):
@@ -189,6 +214,8 @@ def meaning(name: bytes) -> int:
     if not words or words[0] in _NEGATED or (len(words) > 1 and words[-2] in _NEGATED):
         return NONE
     last = words[-1]
+    if words[-2:-1] and last == b"community" and words[-2] not in _COMMUNITIES:
+        return NONE
     if last in _PASSWORDS or (last.endswith(_PASSWORD_ENDS) and not last.endswith(_NO_PASS)):
         return PASSWORD
     if HARMLESS.search(b"_".join(words[-4:])):
@@ -198,6 +225,12 @@ def meaning(name: bytes) -> int:
     if last.endswith(b"key"):
         return _key(b"".join(words[-3:-1]) + last[:-3])
     return KEY if last in _TOKENS or last.endswith(b"token") or words[-2:] == [b"secret", b"id"] else NONE
+
+
+@lru_cache(maxsize=8192)
+def _words(name: bytes) -> tuple[bytes, ...]:
+    """The words of a name, however it is written, in lower case."""
+    return tuple(word.lower() for word in _PARTS.split(_HUMP.sub(b"_", name)) if word)
 
 
 def _key(words: bytes) -> int:
@@ -246,7 +279,7 @@ def assigned(raw: bytes, start: int, end: int, what: int) -> Generator[Span, Non
             if what == LOGIN and way.joint not in PAIRS:
                 at, value = _password_in(at, value, b":/" if way.joint is SET else b":")
             kind = KEY if what == LOGIN and at == begin and way.joint not in PAIRS and not is_basic(value) else what
-            if raw[start:end].lower() == b"pass" and _is_verb(way, found, value):
+            if (raw[start:end].lower() == b"pass" and _is_verb(way, found, value)) or _is_said(raw, start, way, found):
                 continue
             if b" " not in value and _counts(kind, value, least, raw[start:end]):
                 yield Span(_KINDS[what], at, at + len(value), GENERIC)
@@ -274,8 +307,22 @@ def _stands(way: Way, raw: bytes, before: int, line: int, start: int) -> bool:
 def _is_verb(way: Way, found: re.Match[bytes], value: bytes) -> bool:
     """Whether ``pass`` says what is done, or that a test did, not what something is called."""
     quote = found["quote"] if "quote" in found.re.groupindex else b""
-    told = way.least == TOLD and b":" not in found[0] and quote is None
-    return b"/" in value or quote == b"`" or told
+    told = way.least == TOLD and b":" not in found[0] and (quote is None or _NAMED.fullmatch(value))
+    return b"/" in value or quote == b"`" or b"`" in found[0] or bool(told)
+
+
+def _is_said(raw: bytes, start: int, way: Way, found: re.Match[bytes]) -> bool:
+    """Whether what stands behind a name is a type, the next word of a longer name, or about a condition."""
+    if way.joint is not SET:
+        return way.least == TOLD and _CONDITION.search(found[0]) is not None
+    value = found["bare"]
+    if not value or b"=" in found[0]:
+        return False
+    if _TYPE.fullmatch(value) and is_wordy(value) and _TYPE_ENDS.match(raw, found.end()):
+        return True
+    before = _JOINED.search(raw, max(0, start - _LONGEST_NAME), start)
+    joined = (before[0] if before else b"") + b"name" + found[0]
+    return joined.count(b":") > 1 and _WORDS_JOINED.fullmatch(joined) is not None
 
 
 def _is_verdict(raw: bytes, line: int, start: int, end: int) -> bool:
@@ -287,6 +334,8 @@ def _is_verdict(raw: bytes, line: int, start: int, end: int) -> bool:
 
 def _least(raw: bytes, line: int, start: int, end: int, way: Way, found: re.Match[bytes]) -> int:
     """What the value of a password's name must be: words do where an environment or a file of settings sets it."""
+    if way.joint is SET and not found["quoted"] and _IN_BRACKETS.match(found[0]):
+        return LIKELY
     if way.joint is SET and found[0][:1] == b"=" and b"`" not in found[0] and _ENV.match(raw, start, end):
         return WORDS
     if way.joint is SET and found["quoted"] and b"=" in (before := found[0].partition(found["quoted"])[0]):
@@ -318,12 +367,14 @@ def _password_in(at: int, value: bytes, signs: bytes) -> tuple[int, bytes]:
     found = re.match(rb"([\w.@-]{1,60})[" + signs + rb"]", value)
     if found is None or (len(found[1]) >= 8 and _DIGIT.search(found[1])):
         return at, value
+    if b"@" in found[1] and found[0].endswith(b"/"):
+        return at, value  # an address
     return at + found.end(), value[found.end() :]
 
 
 def _counts(what: int, value: bytes, least: int, name: bytes = b"") -> bool:
     """Whether a value is a secret that a name of such a meaning tells."""
-    if what == NONE or value.lower() in name.lower() or _STANDARD.search(value):
+    if what == NONE or _STANDARD.search(value) or _is_another_name(value, name):
         return False
     if is_id(value):
         return bool(_NAMES_ID.search(name))
@@ -331,22 +382,33 @@ def _counts(what: int, value: bytes, least: int, name: bytes = b"") -> bool:
         return False
     if is_key(value) or is_mixed(value) or (what == LOGIN and is_basic(value)):
         return what == PASSWORD or len(value) >= (16 if name.lower().endswith(b"key") else 8)
-    if what == KEY or least == CHANCE:
+    if what == KEY or least == CHANCE or (least != WORDS and _CONSTANT.fullmatch(value)):
         return False
     if is_password(value):
         return least != TOLD or (_DIGIT.search(value) is not None and not _TECHNICAL.match(value))
-    if _is_of_words(value, least):
-        return True
-    return least <= ANY and _MANY.fullmatch(value) is not None and not _TOPIC.search(value) and not stands_for(value)
+    return _is_of_words(value, least) and not _OWN.match(value) and not _shares_word(value, name)
+
+
+def _is_another_name(value: bytes, name: bytes) -> bool:
+    """Whether a value is a shorter or a longer name than the one it is set to: ``client_secret_arn``."""
+    value, name = value.lower(), name.lower()
+    return value in name or (name in value and len(_words(name)) > 1 and _NAME_ALONE.fullmatch(value) is not None)
+
+
+def _shares_word(value: bytes, name: bytes) -> bool:
+    """Whether a value of words is about what its name says, as in ``SESSION_KEY = "account-session"``."""
+    told = {word for word in _words(name) if len(word) >= _TELLING_WORD}
+    return not told.isdisjoint(_words(value))
 
 
 def _is_of_words(value: bytes, least: int) -> bool:
     """Whether a value of letters alone is a password where ``least`` will do."""
     if is_random_letters(value):
         return least != TOLD
-    if not is_phrase(value):
-        return False
-    return (least == WORDS and not value.isupper()) or (least == PLAIN and _HYPHENED.fullmatch(value) is not None)
+    by_env = least == WORDS and not value.isupper()
+    if (by_env or (least == PLAIN and _HYPHENED.fullmatch(value))) and is_phrase(value):
+        return True
+    return least <= ANY and _MANY.fullmatch(value) is not None and not _TOPIC.search(value) and not stands_for(value)
 
 
 def secure_string(raw: bytes, place: int) -> Generator[Span, None, None]:
@@ -368,7 +430,7 @@ def password_of(found: re.Match[bytes], *, sure: bool = False) -> Iterator[Span]
     ``sure``: nothing else stands in that place, so that words alone are one, too.
     """
     start, value = value_of(found)
-    chosen = is_password(value) or is_random_letters(value)
+    chosen = (is_password(value) and not _STANDARD.search(value)) or is_random_letters(value)
     if (chosen or (sure and b"`" not in found[0] and is_phrase(value))) and b" " not in value:
         yield Span("password", start, start + len(value), GENERIC)
 

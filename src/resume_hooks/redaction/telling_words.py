@@ -178,7 +178,7 @@ _Finder = Callable[[bytes], Iterable[tuple[int, int]]]
 
 @cache
 def _finder() -> _Finder:
-    """The fastest way there is: 2 ms a megabyte where ahocorasick-rs is installed, 40 by an expression."""
+    """The fastest way there is: 2 ms a megabyte where ahocorasick-rs is installed, 15 by an expression."""
     try:
         from ahocorasick_rs import BytesAhoCorasick
     except ImportError:  # it has no wheel for Alpine
@@ -187,19 +187,38 @@ def _finder() -> _Finder:
     return lambda lower: (match[:2] for match in automaton.find_matches_as_indexes(lower, overlapping=True))
 
 
+_RAREST = b"k$<]>@wpcugf:-l"
+"""Signs of which each word has one, the ones that texts have fewest of first."""
+
+
 def by_expression() -> _Finder:
-    """The same by the standard library."""
-    longest = re.compile(branches(dict.fromkeys(WORDS, b"")))
-    starting = {word: [n for n, other in enumerate(WORDS) if word.startswith(other)] for word in WORDS}
+    """The same by the standard library: a search for each word's rarest sign alone passes over nine bytes in ten."""
+    around: dict[bytes, list[tuple[int, bytes]]] = {}
+    for number, word in enumerate(WORDS):
+        sign = _RAREST[min(_RAREST.index(each) for each in word if each in _RAREST)]
+        around.setdefault(bytes([sign]), []).append((number, word))
+    search = re.compile(b"|".join(_around(sign, words) for sign, words in around.items())).search
 
     def find(lower: bytes) -> Iterator[tuple[int, int]]:
-        match = longest.search(lower)
+        match = search(lower)
         while match:  # from the next byte on: words may stand in one another
             place = match.start()
-            yield from ((number, place) for number in starting[match[0]])
-            match = longest.search(lower, place + 1)
+            sign = lower[place : place + 1]
+            for number, word in around[sign]:
+                start = place - word.index(sign)
+                if start >= 0 and lower.startswith(word, start):
+                    yield number, start
+            match = search(lower, place + 1)
 
     return find
+
+
+def _around(sign: bytes, words: list[tuple[int, bytes]]) -> bytes:
+    """An expression for a sign with one of some words around it, of which it looks at what is behind the sign first."""
+    by_tail: dict[bytes, list[bytes]] = {}
+    for _, word in words:
+        by_tail.setdefault(word.partition(sign)[2], []).append(b"(?<=%b)" % re.escape(word))
+    return re.escape(sign) + branches({tail: b"(?:%b)" % b"|".join(wholes) for tail, wholes in by_tail.items()})
 
 
 def _places(lower: bytes) -> Iterator[tuple[_Word, list[int]]]:

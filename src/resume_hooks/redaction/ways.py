@@ -30,7 +30,7 @@ _TYPE = rb"(?::[ \t]{0,3}[&A-Za-z][\w.<>&' ]{0,20}[ \t]{0,10}(?==))?"
 _SIGN = (
     rb"[ \t]{0,30}"
     + _TYPE
-    + rb"(?:=>|:=|\?=|={1,2}|:|<-|->)[ \t]{0,30}(?:[|>][+-]?[ \t]{0,4}\n[ \t]{1,20}|\\\r?\n[ \t]{0,40})?"
+    + rb"(?:=>|:=|\?=|={1,3}+|:|<-|->)[ \t]{0,30}(?:[|>][+-]?[ \t]{0,4}\n[ \t]{1,20}|\\\r?\n[ \t]{0,40})?"
 )
 PAIRED = rb"(?:[a-z]{0,12}value|default|content|secretstring|plaintext|body)"
 """How the field is called that holds the value, where another one before it holds the name."""
@@ -229,7 +229,10 @@ WAYS = [
     ),
     Way(
         b" \t(",
-        late(rb"[ \t]\(?[^\n:={}()<>;|]{0,50}?\)?(?:\b(?:is|was|(?:set|changed|reset) to)\b:?|:)[ \t]{1,4}" + VALUE),
+        late(
+            rb"[ \t]\(?(?:[^\n:={}()<>;|.]|\.(?!\s)){0,50}?\)?(?:\b(?:is|was|(?:set|changed|reset) to)\b:?|:)[ \t]{1,4}"
+            + VALUE
+        ),
         None,
         TOLD,
     ),
