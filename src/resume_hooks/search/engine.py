@@ -22,7 +22,7 @@ from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.search.index.unread import Sought, UnreadFile
 from resume_hooks.search.index.update import Progress
 from resume_hooks.search.query import Query, Term, parse
-from resume_hooks.search.ranking import CANDIDATES, Ranking, Terms, fused
+from resume_hooks.search.ranking import Ranking, Terms, fused
 from resume_hooks.search.roles import MOST_LIMIT
 from resume_hooks.search.scope import Limits, Scope, enter, limits, meant, needed_folders, unknown, unseen
 from resume_hooks.sessions.agents.claude import NAME
@@ -35,7 +35,6 @@ from resume_hooks.system.text import counted, one_line, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 
 MOST_LATEST = 5_000  # records that are looked at where only their kind was asked for
-FEW_TURNS = 5  # turns below which words are also looked for within others
 HEADLESS = 3  # hits in headless runs of one question that are told behind others
 MOST_PROVISIONAL = 5  # sessions that are told of those that hold the words and are not indexed yet
 NAMED = 4  # words that an answer names of many
@@ -143,9 +142,7 @@ class Searcher:
             without = [self._terms.strictly(term) for term in query.excluded if not term.exact]
             ranking = Ranking(self._index.words, within, without, query.when, time.time())
             found = ranking.turns(lookups) if lookups else ranking.latest(MOST_LATEST)
-            # The words that none of the best turns has count as parts of others, too; all where few turns were found.
-            had = set().union(*(hit.terms for hit in found[:CANDIDATES])) if len(found) >= FEW_TURNS else set()
-            wider = [look if place in had else self._terms.in_others(look) for place, look in enumerate(lookups)]
+            wider = lookups if found else [self._terms.in_others(lookup) for lookup in lookups]
             if wider != lookups:
                 lookups, found = wider, ranking.turns(wider)
             wordings.append(Wording(query, lookups))
@@ -256,7 +253,6 @@ _KINDS = {
     "part": "a part of",
     "parts": "its parts",
     "alike": "a misspelling of",
-    "in others": "itself and a part of",
 }
 
 

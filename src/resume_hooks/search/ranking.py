@@ -1,6 +1,7 @@
 """What the index has of each term, and which turns answer best: by a turn's best window and best record together.
 
-A term is looked up as it was typed or inflected, else as a beginning, a part or a likeness of words.
+A term is looked up as it was typed or inflected, else as a beginning or a likeness of words; where nothing is found at
+all, also as a part of words.
 
 A turn is the unit of a hit, since a question and its answer stand in different records of one turn. Windows and
 records each have their order (BM25); the reciprocal ranks of a turn in both are summed up. What a word of a prompt
@@ -45,7 +46,7 @@ class Token(NamedTuple):
 class Lookup(NamedTuple):
     """A term as the index has it.
 
-    ``how`` is word, beginning, part, parts, alike, in others or nowhere; ``tokens`` are what is searched for, ``marks``
+    ``how`` is word, beginning, part, parts, alike or nowhere; ``tokens`` are what is searched for, ``marks``
     the stems to be marked in a text, ``names`` the words that it is taken for; ``rows`` how many records have it;
     ``weight`` what finding it tells.
     """
@@ -84,7 +85,7 @@ class Terms:
             return lookup
         if len(term.forms) == 1 and len(term.forms[0]) == 1:
             whole = stem(term.forms[0][0])
-            ways = (("beginning", self._beginning), ("part", self._containing), ("alike", self._alike))
+            ways = (("beginning", self._beginning), ("alike", self._alike))
             return next((self._with(lookup, how, words) for how, find in ways if (words := find(whole))), lookup)
         tokens = [token for forms in term.forms if (token := self._token(forms))]
         rows = max((self._rows(name) for token in tokens for name in (*token.parts, token.stems[0][0])), default=0)
@@ -106,13 +107,12 @@ class Terms:
     def in_others(self, lookup: Lookup) -> Lookup:
         """A word, or what stands for it, and all words that it is a part of; the same lookup where there are none.
 
-        Names of letters alone: a hash holds many a short word.
+        It reads every word that there is, which takes longer than many searches.
         """
-        whole = stem(lookup.term.forms[0][0])
-        if lookup.term.exact or len(lookup.tokens) != 1 or lookup.tokens[0].parts or not whole.isalpha():
+        if lookup.term.exact or [len(forms) for forms in lookup.term.forms] != [1]:
             return lookup
-        others = [row for row in self._containing(whole) if row[0].isalpha() and row[0] not in lookup.names]
-        return self._with(lookup, "in others", others) if others else lookup
+        others = [row for row in self._containing(stem(lookup.term.forms[0][0])) if row[0] not in lookup.names]
+        return self._with(lookup, "part", others) if others else lookup
 
     def _token(self, forms: Sequence[str]) -> Token | None:
         """A word of several by what there is of it, the whole or its parts."""
@@ -147,7 +147,7 @@ class Terms:
 
     @functools.cached_property
     def _every(self) -> list[tuple[str, int]]:
-        """Every word that there is, which takes longer than many searches."""
+        """Every word that there is."""
         return self._words.beginning(WORDS, "")
 
     def _containing(self, part: str) -> list[tuple[str, int]]:
