@@ -10,7 +10,7 @@ import contextlib
 import shlex
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
@@ -35,7 +35,6 @@ from resume_hooks.system.text import counted, one_line, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 
 MOST_LATEST = 5_000  # records that are looked at where only their kind was asked for
-HEADLESS = 3  # hits in headless runs of one question that are told behind others
 MOST_PROVISIONAL = 5  # sessions that are told of those that hold the words and are not indexed yet
 NAMED = 4  # words that an answer names of many
 NO_SESSION = "No session is there to be searched"
@@ -57,7 +56,7 @@ class SearchResult:
 
     ``hits`` are the best, ``total`` how many turns fitted, or ``more`` than that. ``how`` says in words how the queries
     were taken, ``notes`` what the user should know of the index; ``helpers`` counts headless runs of one question that
-    were left out. Of files that are not indexed yet ``provisional`` are those that hold some of the words, and
+    fit and were left out. Of files that are not indexed yet ``provisional`` are those that hold some of the words, and
     ``unread`` counts those of which that can't be told: as no file holds a word as it was typed, theirs may be like it.
     """
 
@@ -101,20 +100,18 @@ class Searcher:
         self._hidden = unseen(scope, where)
 
     def search(self, queries: Sequence[Query], most: int, *, reads: int = MOST_READ) -> SearchResult:
-        """The ``most`` best hits for a question in one or several wordings; for phrases ``reads`` records are read.
-
-        A few of headless runs of one question come behind them, where none of these answers well.
-        """
+        """The ``most`` best hits for a question in one or several wordings; for phrases ``reads`` records are read."""
         late = [file for file in self._index.unread if _session_of(file) != self._scope.asking]  # it holds its question
         held = frozenset[int]().union(*(file.held or () for file in late))
         terms = [term for query in queries for term in query.terms]
         later = {term for number, term in enumerate(terms) if number in held}
-        best, how = self._best(queries, most, reads, self._entered.files, later)
-        left = self._entered.runs
-        if left and terms and not any(hit.strength == "strong" for hit in best.hits):
-            others, _ = self._best(queries, most, reads, self._entered.headless, later)
-            last = [replace(hit, headless=True) for hit in others.hits[:HEADLESS]]
-            best, left = Best([*best.hits, *last], best.total + others.total, best.more or others.more), 0
+        files, headless = self._entered.files, self._entered.headless
+        best, how = self._best(queries, most, reads, files | headless, later)
+        left = len(best.passed_over)
+        if left and len(best.hits) < most:  # so many headless runs fit that they hide the rest
+            ordinary, _ = self._best(queries, most, reads, files, later)
+            hits = [*ordinary.hits, *(hit for hit in best.hits if hit.headless)]
+            best = ordinary._replace(hits=sorted(hits, key=lambda hit: -hit.score)[:most])
         missing = [] if best.hits else unknown(self._index.words, self._scope)
         notes = [
             *self._index.notes,
@@ -148,7 +145,7 @@ class Searcher:
             wordings.append(Wording(query, lookups))
             rankings.append(found)
             capped = capped or ranking.capped
-        best = Hits(sources, wordings, reads).best(fused(rankings), most)
+        best = Hits(sources, wordings, reads, self._entered.headless).best(fused(rankings), most)
         how = "; ".join(dict.fromkeys(part for wording in wordings for part in _how(wording, best, later)))
         return best._replace(more=best.more or capped), how
 
