@@ -84,7 +84,7 @@ def project_at(cwd: str, where: Where) -> Scope:
 
 
 class Entered(NamedTuple):
-    """The ``files`` in scope by their ids, of ``known`` ones; ``headless``, apart from them: of runs of one question."""
+    """The ``files`` in scope by their ids, of ``known`` ones; apart from these ``headless`` runs of one question."""
 
     files: frozenset[int]
     known: int

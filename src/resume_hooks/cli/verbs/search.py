@@ -19,9 +19,9 @@ class SearchOptions(
 
     Ask in words or in a whole sentence. Hits come ranked, each with the words that it has and lacks and how sure it is
     (strong, fair, weak). Words count inflected, a word that is nowhere also misspelled, and where nothing is found as
-    a part of others; the answer says which. Several wordings (--or) find more than one: what several find well comes first. "In quotes" is
-    exact (in a shell: '"in quotes"'), -word must not be there; "last week" or "in June" puts what was said then first.
-    Times are UTC.
+    a part of others; the answer says which. Several wordings (--or) find more than one: what several find well comes
+    first. "In quotes" is exact (in a shell: '"in quotes"'), -word must not be there; "last week" or "in June" puts
+    what was said then first. Times are UTC.
 
     \b
     Examples:
