@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -137,7 +136,7 @@ class Searcher:
         for query in queries:
             lookups = [self._terms.look_up(term) for term in query.terms]
             without = [self._terms.strictly(term) for term in query.excluded if not term.exact]
-            ranking = Ranking(self._index.words, within, without, query.when, time.time())
+            ranking = Ranking(self._index.words, within, without, query.when)
             found = ranking.turns(lookups) if lookups else ranking.latest(MOST_LATEST)
             wider = lookups if found else [self._terms.in_others(lookup) for lookup in lookups]
             if wider != lookups:

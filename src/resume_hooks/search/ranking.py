@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 from tantivy import Occur, Query
 
-from resume_hooks.clock import DAY
 from resume_hooks.search.index.postings import SCHEMA, WORDS, Posting, Postings, turn_key
 from resume_hooks.search.index.tokenize import stem
 from resume_hooks.search.query import Period, Term
@@ -32,14 +31,13 @@ SHORTEST_PART = 3  # characters that a part of a word needs; shorter ones are in
 SHORTEST_STEM = 5  # characters of a typed word that may stand for it where nothing begins with the whole
 SHORTEST_ALIKE = 4  # characters of a word that may be misspelled
 ALIKE = 0.75  # how like a word must be to one that is nowhere, 0 to 1
-GUESSED = 0.6  # what a word counts that only stands for the one that was typed
 IN_PARTS = 0.5  # what a part of an identifier counts beside the whole
 
 
 class Token(NamedTuple):
-    """A word of a term: the stems that stand for it, each with what it counts, and the parts of an identifier."""
+    """A word of a term: the stems that stand for it, and the parts of an identifier."""
 
-    stems: tuple[tuple[str, float], ...]
+    stems: tuple[str, ...]
     parts: tuple[str, ...] = ()
 
 
@@ -88,10 +86,10 @@ class Terms:
             ways = (("beginning", self._beginning), ("alike", self._alike))
             return next((self._with(lookup, how, words) for how, find in ways if (words := find(whole))), lookup)
         tokens = [token for forms in term.forms if (token := self._token(forms))]
-        rows = max((self._rows(name) for token in tokens for name in (*token.parts, token.stems[0][0])), default=0)
+        rows = max((self._rows(name) for token in tokens for name in (*token.parts, token.stems[0])), default=0)
         if not rows:
             return lookup
-        marks = tuple(name for token in tokens for name in (token.parts or (token.stems[0][0],)))
+        marks = tuple(name for token in tokens for name in (token.parts or token.stems[:1]))
         return Lookup(term, "parts", tuple(tokens), marks, rows, self._weight(rows), marks)
 
     def strictly(self, term: Term) -> Lookup:
@@ -101,7 +99,7 @@ class Terms:
         if not rows:
             return Lookup(term, "nowhere", (), wholes, 0, self._weight(0))
         parts = [() if term.exact else tuple(map(stem, forms[1:])) for forms in term.forms]
-        tokens = tuple(Token(((whole, 1.0),), own) for whole, own in zip(wholes, parts, strict=True))
+        tokens = tuple(Token((whole,), own) for whole, own in zip(wholes, parts, strict=True))
         return Lookup(term, "word", tokens, wholes, rows, self._weight(rows), wholes)
 
     def in_others(self, lookup: Lookup) -> Lookup:
@@ -118,16 +116,15 @@ class Terms:
         """A word of several by what there is of it, the whole or its parts."""
         whole, *parts = map(stem, forms)
         known = tuple(part for part in parts if self._rows(part))
-        return Token(((whole, 1.0),), known) if known or self._rows(whole) else None
+        return Token((whole,), known) if known or self._rows(whole) else None
 
     def _with(self, lookup: Lookup, how: str, words: Sequence[tuple[str, int]]) -> Lookup:
         """A word, if the index has it, and others that may be meant."""
         names = tuple(name for name, _ in words)
-        known = tuple(way for token in lookup.tokens for way in token.stems)
+        known = tuple(name for token in lookup.tokens for name in token.stems)
         rows = lookup.rows + sum(rows for _, rows in words)
-        stems = (*known, *((name, GUESSED) for name in names))
-        marks = (*(name for name, _ in known), *names)
-        return Lookup(lookup.term, how, (Token(stems),), marks, rows, self._weight(rows), names)
+        stems = (*known, *names)
+        return Lookup(lookup.term, how, (Token(stems),), stems, rows, self._weight(rows), names)
 
     def _weight(self, rows: int) -> float:
         """The usual inverse frequency; what is nowhere weighs as what is in one record."""
@@ -176,7 +173,6 @@ def _commonest(rows: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
 
 LOOKED_AT = 300  # records, and windows, that are looked at
 CANDIDATES = 60  # turns that are weighed closely
-OWN_RECORDS = 600  # records of these turns that are looked at
 MOST_WINDOWS = 2_000  # windows of these turns that are looked at
 PHRASED = 2_000
 """Records with the words of a phrase that are looked at; whether they have the phrase only their texts tell."""
@@ -185,8 +181,6 @@ DAMPING = 5
 """What is added to a rank before its reciprocal counts: the more, the less the first places matter."""
 
 HINTED = 0.3  # what being said at the time that a question hints at adds to a turn's score
-RECENT = 0.05  # what being said just now adds to a turn's score, at most
-HALF_LIFE = 30 * DAY  # seconds after which half of that is left
 TITLE = ROLES.index("title")
 
 
@@ -210,17 +204,14 @@ class Found(NamedTuple):
 class Ranking:
     """Ranks the turns within some limits for looked-up terms.
 
-    ``when`` is the time that was hinted at, ``now`` in seconds since the epoch.
+    ``when`` is the time that was hinted at.
     """
 
-    def __init__(
-        self, words: Postings, limits: Limits, excluded: Sequence[Lookup], when: Period | None, now: float
-    ) -> None:
+    def __init__(self, words: Postings, limits: Limits, excluded: Sequence[Lookup], when: Period | None) -> None:
         self._words = words
         self._limits = limits
         self._not = [(Occur.MustNot, _all_of(lookup)) for lookup in excluded if lookup.known]
         self._when = when
-        self._now = now
         self.capped = False
         """Whether there were more records with the words than were looked at."""
 
@@ -234,12 +225,6 @@ class Ranking:
         by_turn = _by_turn(found)
         limited = Query.boolean_query([(Occur.Must, _any_of(known)), *self._limits.turns])
         windows = self._words.turns(limited, LOOKED_AT)
-        if missing := [] if phrases else [key for key in windows if key not in by_turn][:CANDIDATES]:
-            own = Query.const_score_query(Query.term_set_query(SCHEMA, "turn_key", missing), 0.0)
-            query = Query.boolean_query([(Occur.Must, own), (Occur.Must, _any_of(known))])
-            # The records of turns that only fit as a whole.
-            for key, records in _by_turn(self._records(Occur.Must, query, OWN_RECORDS)).items():
-                by_turn.setdefault(key, records)
         scores = self._fused(by_turn, windows)
         hits = [TurnHit(key, _told(by_turn[key]), score) for key, score in scores.items()]
         hits.sort(key=lambda hit: -hit.score)
@@ -274,14 +259,12 @@ class Ranking:
 
     def _fused(self, by_turn: Mapping[int, Sequence[Posting]], windows: Mapping[int, float]) -> dict[int, float]:
         """What each turn comes to by the places of its best record and of its best window."""
-        # A title says what was talked about, not the answer.
-        worth = {key: rows[0].score * (0.5 if rows[0].role == TITLE else 1.0) for key, rows in by_turn.items()}
-        records, windows = _shares(worth), _shares(windows)
+        records = _shares({key: rows[0].score for key, rows in by_turn.items()})
+        windows = _shares(windows)
         scores = {}
         for key, rows in by_turn.items():
-            recent = 1 + RECENT * 0.5 ** (max(0.0, self._now - rows[0].time) / HALF_LIFE)
             hinted = 1 + HINTED * bool(self._when and any(self._when.holds(row.time) for row in rows))
-            scores[key] = (records[key] + windows.get(key, 0.0)) * recent * hinted
+            scores[key] = (records[key] + windows.get(key, 0.0)) * hinted
         return scores
 
     def _cover(self, hits: Sequence[TurnHit], lookups: Sequence[Lookup]) -> None:
@@ -340,21 +323,17 @@ def _any_of(lookups: Iterable[Lookup]) -> Query:
     """What scores documents by the terms that they have: the best of what stands for each, and identifiers' parts."""
     clauses: list[Query] = []
     for token in (token for lookup in lookups for token in lookup.tokens):
-        ways = [_boosted(_term(name), share) for name, share in token.stems]
+        ways = list(map(_term, token.stems))
         clauses.append(ways[0] if len(ways) == 1 else Query.disjunction_max_query(ways))
-        clauses += [_boosted(_term(part), IN_PARTS) for part in token.parts]
+        clauses += [Query.boost_query(_term(part), IN_PARTS) for part in token.parts]
     return Query.boolean_query([(Occur.Should, clause) for clause in clauses])
-
-
-def _boosted(query: Query, share: float) -> Query:
-    return query if share == 1.0 else Query.boost_query(query, share)
 
 
 def _all_of(lookup: Lookup) -> Query:
     """What holds for documents that have every word of a term, an identifier whole or by its parts."""
     words = []
     for token in lookup.tokens:
-        ways = [_term(name) for name, _ in token.stems]
+        ways = list(map(_term, token.stems))
         if token.parts:
             ways.append(Query.boolean_query([(Occur.Must, _term(part)) for part in token.parts]))
         words.append(ways[0] if len(ways) == 1 else Query.boolean_query([(Occur.Should, way) for way in ways]))

@@ -199,7 +199,7 @@ class Candidates:
 
     def _calls(self, scope: Scope, having: Sequence[Lookup] = ()) -> list[Posting]:
         within = limits(self._index.db, self._index.words, scope, self._entered.files, self._entered.known)
-        ranking = Ranking(self._index.words, within, (), None, 0)
+        ranking = Ranking(self._index.words, within, (), None)
         found = ranking.records(MOST, having)
         self.capped = self.capped or ranking.capped
         return found
