@@ -31,13 +31,14 @@ SHORTEST_PART = 3  # characters that a part of a word needs; shorter ones are in
 SHORTEST_STEM = 5  # characters of a typed word that may stand for it where nothing begins with the whole
 SHORTEST_ALIKE = 4  # characters of a word that may be misspelled
 ALIKE = 0.75  # how like a word must be to one that is nowhere, 0 to 1
+GUESSED = 0.6  # what a word counts that only stands for the one that was typed
 IN_PARTS = 0.5  # what a part of an identifier counts beside the whole
 
 
 class Token(NamedTuple):
-    """A word of a term: the stems that stand for it, and the parts of an identifier."""
+    """A word of a term: the stems that stand for it, each with what it counts, and the parts of an identifier."""
 
-    stems: tuple[str, ...]
+    stems: tuple[tuple[str, float], ...]
     parts: tuple[str, ...] = ()
 
 
@@ -86,10 +87,10 @@ class Terms:
             ways = (("beginning", self._beginning), ("alike", self._alike))
             return next((self._with(lookup, how, words) for how, find in ways if (words := find(whole))), lookup)
         tokens = [token for forms in term.forms if (token := self._token(forms))]
-        rows = max((self._rows(name) for token in tokens for name in (*token.parts, token.stems[0])), default=0)
+        rows = max((self._rows(name) for token in tokens for name in (*token.parts, token.stems[0][0])), default=0)
         if not rows:
             return lookup
-        marks = tuple(name for token in tokens for name in (token.parts or token.stems[:1]))
+        marks = tuple(name for token in tokens for name in (token.parts or (token.stems[0][0],)))
         return Lookup(term, "parts", tuple(tokens), marks, rows, self._weight(rows), marks)
 
     def strictly(self, term: Term) -> Lookup:
@@ -99,7 +100,7 @@ class Terms:
         if not rows:
             return Lookup(term, "nowhere", (), wholes, 0, self._weight(0))
         parts = [() if term.exact else tuple(map(stem, forms[1:])) for forms in term.forms]
-        tokens = tuple(Token((whole,), own) for whole, own in zip(wholes, parts, strict=True))
+        tokens = tuple(Token(((whole, 1.0),), own) for whole, own in zip(wholes, parts, strict=True))
         return Lookup(term, "word", tokens, wholes, rows, self._weight(rows), wholes)
 
     def in_others(self, lookup: Lookup) -> Lookup:
@@ -116,15 +117,16 @@ class Terms:
         """A word of several by what there is of it, the whole or its parts."""
         whole, *parts = map(stem, forms)
         known = tuple(part for part in parts if self._rows(part))
-        return Token((whole,), known) if known or self._rows(whole) else None
+        return Token(((whole, 1.0),), known) if known or self._rows(whole) else None
 
     def _with(self, lookup: Lookup, how: str, words: Sequence[tuple[str, int]]) -> Lookup:
         """A word, if the index has it, and others that may be meant."""
         names = tuple(name for name, _ in words)
-        known = tuple(name for token in lookup.tokens for name in token.stems)
+        known = tuple(way for token in lookup.tokens for way in token.stems)
         rows = lookup.rows + sum(rows for _, rows in words)
-        stems = (*known, *names)
-        return Lookup(lookup.term, how, (Token(stems),), stems, rows, self._weight(rows), names)
+        stems = (*known, *((name, GUESSED) for name in names))
+        marks = (*(name for name, _ in known), *names)
+        return Lookup(lookup.term, how, (Token(stems),), marks, rows, self._weight(rows), names)
 
     def _weight(self, rows: int) -> float:
         """The usual inverse frequency; what is nowhere weighs as what is in one record."""
@@ -323,17 +325,21 @@ def _any_of(lookups: Iterable[Lookup]) -> Query:
     """What scores documents by the terms that they have: the best of what stands for each, and identifiers' parts."""
     clauses: list[Query] = []
     for token in (token for lookup in lookups for token in lookup.tokens):
-        ways = list(map(_term, token.stems))
+        ways = [_boosted(_term(name), share) for name, share in token.stems]
         clauses.append(ways[0] if len(ways) == 1 else Query.disjunction_max_query(ways))
-        clauses += [Query.boost_query(_term(part), IN_PARTS) for part in token.parts]
+        clauses += [_boosted(_term(part), IN_PARTS) for part in token.parts]
     return Query.boolean_query([(Occur.Should, clause) for clause in clauses])
+
+
+def _boosted(query: Query, share: float) -> Query:
+    return query if share == 1.0 else Query.boost_query(query, share)
 
 
 def _all_of(lookup: Lookup) -> Query:
     """What holds for documents that have every word of a term, an identifier whole or by its parts."""
     words = []
     for token in lookup.tokens:
-        ways = list(map(_term, token.stems))
+        ways = [_term(name) for name, _ in token.stems]
         if token.parts:
             ways.append(Query.boolean_query([(Occur.Must, _term(part)) for part in token.parts]))
         words.append(ways[0] if len(ways) == 1 else Query.boolean_query([(Occur.Should, way) for way in ways]))
