@@ -261,7 +261,9 @@ class Ranking:
 
     def _fused(self, by_turn: Mapping[int, Sequence[Posting]], windows: Mapping[int, float]) -> dict[int, float]:
         """What each turn comes to by the places of its best record and of its best window."""
-        records = _shares({key: rows[0].score for key, rows in by_turn.items()})
+        # A title says what was talked about, not the answer.
+        worth = {key: rows[0].score * (0.5 if rows[0].role == TITLE else 1.0) for key, rows in by_turn.items()}
+        records = _shares(worth)
         windows = _shares(windows)
         scores = {}
         for key, rows in by_turn.items():
