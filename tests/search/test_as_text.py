@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resume_hooks.search.engine import ALL_WEAK, EVIDENCE, FEW, SearchResult, text_of
+from resume_hooks.search.engine import EVIDENCE, FEW, NOTHING_CLOSE, SearchResult, text_of
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.query import parse
 from resume_hooks.search.ranking import Lookup
@@ -100,19 +100,24 @@ def test_several_wordings() -> None:
     assert "2026-01-31 09:30 · found by (1) (3)\n" in text
 
 
-def test_only_weak_hits() -> None:
-    """Are said to be that on the first line; not where one is fair, nor where no words were given."""
+def test_nothing_close() -> None:
+    """Is the first that is said, with words that may help; not where a hit is fair, nor where no words were given."""
     weak, fair = (dataclasses.replace(HIT, strength=strength) for strength in ("weak", "fair"))
-    assert text_of(found(weak, weak)).startswith(f"resume-hooks search: linter · 2 turns, {ALL_WEAK} · ")
-    assert ALL_WEAK not in text_of(found(fair, weak))
-    assert ALL_WEAK not in text_of(found(weak, query=""))
+    assert text_of(found(weak)).startswith(f"resume-hooks search: {NOTHING_CLOSE} · linter · 1 turn · ")
+    answer = dataclasses.replace(found(weak), suggestions=("parser", "lexer"))
+    begins = f"resume-hooks search: {NOTHING_CLOSE}, perhaps with 'parser' or 'lexer' · linter · "
+    assert text_of(answer).startswith(begins)
+    assert "nothing close" not in text_of(found(weak, fair))
+    assert "nothing close" not in text_of(found(weak, query=""))
+    unread = dataclasses.replace(answer, unread=1)
+    assert text_of(unread).startswith("resume-hooks search: nothing close so far · linter · ")
 
 
 def test_nothing_found() -> None:
     """Said plainly, with what was nowhere and what may help."""
     text = text_of(found(how="no match for linter", helpers=1))
     assert text.split("\n") == [
-        f"resume-hooks search: linter · nothing found · no match for linter · {EVIDENCE}",
+        f"resume-hooks search: {NOTHING_CLOSE} · linter · nothing found · no match for linter · {EVIDENCE}",
         "",
         "Nothing found (no match for linter).",
         "1 headless run of one question left out: --helpers",

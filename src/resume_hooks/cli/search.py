@@ -102,6 +102,8 @@ def _data(found: SearchResult, scope: str) -> Complete:
             "also": also,
             "scope": scope,
             "how": found.how,
+            "nothing_close": found.nothing_close,
+            "suggestions": found.suggestions,
             "total": found.total,
             "more": found.more,
             "hits": [_fields(hit) for hit in found.hits],

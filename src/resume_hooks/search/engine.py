@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -57,6 +57,7 @@ class SearchResult:
     were taken, ``notes`` what the user should know of the index; ``helpers`` counts headless runs of one question that
     fit and were left out. Of files that are not indexed yet ``provisional`` are those that hold some of the words, and
     ``unread`` counts those of which that can't be told: as no file holds a word as it was typed, theirs may be like it.
+    ``suggestions`` are words to ask with where nothing is close.
     """
 
     queries: tuple[Query, ...]
@@ -68,6 +69,7 @@ class SearchResult:
     helpers: int
     provisional: list[Provisional]
     unread: int
+    suggestions: tuple[str, ...] = ()
 
     @property
     def whole(self) -> bool:
@@ -80,10 +82,10 @@ class SearchResult:
         return [query.text for query in self.queries]
 
     @property
-    def weak(self) -> bool:
-        """Whether there are hits and none is more than weak."""
+    def nothing_close(self) -> bool:
+        """Whether no hit is more than weak: what is meant was never said, or in other words."""
         asked = any(query.terms for query in self.queries)
-        return asked and bool(self.hits) and all(hit.strength == "weak" for hit in self.hits)
+        return asked and all(hit.strength == "weak" for hit in self.hits)
 
 
 class Searcher:
@@ -122,7 +124,16 @@ class Searcher:
         if looked and not all(term.exact or term in later or self._terms.strictly(term).known for term in terms):
             looked = [file for file in looked if file.held]  # the others may hold what a misspelled word means
         unread = len(self._index.unread) - len(looked)
-        return SearchResult(tuple(queries), best.hits, best.total, best.more, how, notes, left, provisional, unread)
+        found = SearchResult(tuple(queries), best.hits, best.total, best.more, how, notes, left, provisional, unread)
+        return replace(found, suggestions=self._suggestions(found)) if found.nothing_close else found
+
+    def _suggestions(self, found: SearchResult) -> tuple[str, ...]:
+        """What a question may be asked with that nothing is close to."""
+        from resume_hooks.search.suggestions import suggested  # what is found well needs none
+
+        lookups = [self._terms.look_up(term) for query in found.queries for term in query.terms]
+        known = {name for lookup in lookups for name in lookup.marks}
+        return suggested(found.hits, known, self._index.words)
 
     def _best(
         self, queries: Sequence[Query], most: int, reads: int, files: frozenset[int], later: Collection[Term]
@@ -262,7 +273,7 @@ SHORTEST = 60  # characters from which on a hit that is cut still tells somethin
 QUESTION, WORDING = 120, 60  # characters of what was asked that are shown: the only wording, one of several
 FEW = 5  # words of a question of which each tells what a hit is about; of more, its strength tells enough
 
-ALL_WEAK = "but each fits weakly: perhaps it was never said"
+NOTHING_CLOSE = "nothing close: ask again in other words"
 
 Style = Callable[[str], str]
 
@@ -286,7 +297,8 @@ def text_of(
     ``mark`` styles found words, ``title`` sessions; the characters of styles are not counted. ``command`` is what was
     typed. A ``model`` is not told what only a user can do.
     """
-    head = f"resume-hooks search: {_asked(result)} · {_counted(result)} · {EVIDENCE}"
+    said = [nothing_close(result), _asked(result), _counted(result), EVIDENCE]
+    head = f"resume-hooks search: {' · '.join(filter(None, said))}"
     if not result.hits:
         return _cut("\n".join([head, "", *_empty(result)]), budget)
     pieces = [(hit, hit is session[0]) for session in _sessions(result.hits) for hit in session]
@@ -384,15 +396,18 @@ def _marked(hit: Hit, mark: Style) -> str:
 def _counted(result: SearchResult) -> str:
     least = "at least " if result.more else ""
     nothing = "nothing found" if result.whole else "nothing found yet"
-    text = f"{least}{counted(result.total, 'turn')}{doubt(result)}" if result.hits else nothing
+    text = f"{least}{counted(result.total, 'turn')}" if result.hits else nothing
     return f"{text}{f' · {one_line(plain_line(result.how), 400)}' if result.how else ''}"
 
 
-def doubt(result: SearchResult) -> str:
-    """What hits that are all weak come to; ``""`` where one is more."""
-    if not result.weak:
+def nothing_close(result: SearchResult) -> str:
+    """What to do where nothing is close to what was asked, with words that may help; ``""`` where something is."""
+    if not result.nothing_close:
         return ""
-    return f", {ALL_WEAK}" if result.whole else ", but each fits weakly so far"
+    if not result.whole:
+        return "nothing close so far"
+    words = " or ".join(f"'{word}'" for word in result.suggestions)
+    return f"{NOTHING_CLOSE}{f', perhaps with {words}' if words else ''}"
 
 
 def _empty(result: SearchResult) -> list[str]:
