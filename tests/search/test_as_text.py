@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import unicodedata
 from collections.abc import Sequence
 
@@ -63,8 +62,8 @@ def found(
 
 def test_a_hit() -> None:
     """The session with what resumes it, the hit with what reads it; the first line marks the text as ours."""
-    hit = dataclasses.replace(
-        HIT, missing=("typo",), sessions=(SESSION, *map(session_id, range(1, 6))), same=2, tool="Bash", role="result"
+    hit = HIT._replace(
+        missing=("typo",), sessions=(SESSION, *map(session_id, range(1, 6))), same=2, tool="Bash", role="result"
     )
     assert text_of(found(hit, HIT, total=12, how="without tests", helpers=2)) == (
         f"resume-hooks search: linter · 12 turns · without tests · {EVIDENCE}\n"
@@ -88,13 +87,13 @@ def test_a_hit() -> None:
 def test_what_is_lacking_of_many_words() -> None:
     """Is not told: how sure a hit is tells more than a list of words."""
     few, many = (tuple(f"w{number}" for number in range(count)) for count in (FEW - 1, FEW))
-    assert " · lacks w0, w1, w2, w3\n" in text_of(found(dataclasses.replace(HIT, missing=few)))
-    assert "lacks" not in text_of(found(dataclasses.replace(HIT, missing=many)))
+    assert " · lacks w0, w1, w2, w3\n" in text_of(found(HIT._replace(missing=few)))
+    assert "lacks" not in text_of(found(HIT._replace(missing=many)))
 
 
 def test_several_wordings() -> None:
     """Are numbered in the first line, and hits name those that found them."""
-    both = dataclasses.replace(HIT, found_by=(1, 3))
+    both = HIT._replace(found_by=(1, 3))
     text = text_of(found(both, query="tune linter", also=["why no\ntypes", "w " * 90]))
     assert text.startswith(f"resume-hooks search: (1) tune linter (2) why no types (3) {'w ' * 29}w… · 1 turn · ")
     assert "2026-01-31 09:30 · found by (1) (3)\n" in text
@@ -102,14 +101,14 @@ def test_several_wordings() -> None:
 
 def test_nothing_close() -> None:
     """Is the first that is said, with words that may help; not where a hit is fair, nor where no words were given."""
-    weak, fair = (dataclasses.replace(HIT, strength=strength) for strength in ("weak", "fair"))
+    weak, fair = (HIT._replace(strength=strength) for strength in ("weak", "fair"))
     assert text_of(found(weak)).startswith(f"resume-hooks search: {NOTHING_CLOSE} · linter · 1 turn · ")
-    answer = dataclasses.replace(found(weak), suggestions=("parser", "lexer"))
+    answer = found(weak)._replace(suggestions=("parser", "lexer"))
     begins = f"resume-hooks search: {NOTHING_CLOSE}, perhaps with 'parser' or 'lexer' · linter · "
     assert text_of(answer).startswith(begins)
     assert "nothing close" not in text_of(found(weak, fair))
     assert "nothing close" not in text_of(found(weak, query=""))
-    unread = dataclasses.replace(answer, unread=1)
+    unread = answer._replace(unread=1)
     assert text_of(unread).startswith("resume-hooks search: nothing close so far · linter · ")
 
 
@@ -148,8 +147,8 @@ def test_styles_are_not_counted() -> None:
 ODD = st.text(st.characters(codec=None), max_size=300)
 HITS = st.lists(
     st.builds(
-        lambda number, title, words, many: dataclasses.replace(
-            HIT, session_id=session_id(number), title=title, snippet=bare_text(words).shown, marks=(), tool=title,
+        lambda number, title, words, many: HIT._replace(
+            session_id=session_id(number), title=title, snippet=bare_text(words).shown, marks=(), tool=title,
             same=many, found_by=tuple(range(1, many)),
             sessions=tuple(map(session_id, range(many))), missing=(bare_text(words).shown[:60],),
         ),
@@ -175,7 +174,7 @@ def test_the_budget_is_kept(hits: list[Hit], budget: int, words: str, more: int,
 @pytest.mark.parametrize("budget", [400, 700, 1_100, 2_500])
 def test_what_does_not_fit_is_said(budget: int) -> None:
     """The best hit is there, cut if need be, and how to get the rest."""
-    hit = dataclasses.replace(HIT, snippet="the linter " * 20)
+    hit = HIT._replace(snippet="the linter " * 20)
     text = text_of(found(*[hit] * 9), budget)
     assert "11111111:4" in text
     assert "the linter" in text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _HERE = "."
 LONGEST = 120  # characters of what was typed that are worth printing again
-_IN_JSON = [field.name for field in fields(Hit) if field.name not in {"short", "resume", "marks"}]
+_IN_JSON = [name for name in Hit._fields if name not in {"short", "resume", "marks"}]
 PATIENCE = 1.5  # seconds to bring the index up to date; after two it answers from what there is
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import shlex
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -49,8 +48,7 @@ class Provisional(NamedTuple):
     missing: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SearchResult:
+class SearchResult(NamedTuple):
     """What a search came to.
 
     ``hits`` are the best, ``total`` how many turns fitted, or ``more`` than that. ``how`` says in words how the queries
@@ -125,7 +123,7 @@ class Searcher:
             looked = [file for file in looked if file.held]  # the others may hold what a misspelled word means
         unread = len(self._index.unread) - len(looked)
         found = SearchResult(tuple(queries), best.hits, best.total, best.more, how, notes, left, provisional, unread)
-        return replace(found, suggestions=self._suggestions(found)) if found.nothing_close else found
+        return found._replace(suggestions=self._suggestions(found)) if found.nothing_close else found
 
     def _suggestions(self, found: SearchResult) -> tuple[str, ...]:
         """What a question may be asked with that nothing is close to."""

@@ -194,8 +194,7 @@ NEARNESS = 0.5  # what standing close together adds to a turn's score, at most
 AS_TYPED = 0.5  # what having every word in the very form that was typed adds to it
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(NamedTuple):
     """A turn that answers a search, by its best record.
 
     ``reference`` is ``<session>[/agent-<id>]:<line>``, ``short`` the same with as much of the id as is needed; a

@@ -158,7 +158,7 @@ def _hits(record: Posting, asked: AskedLine, query: Query, sources: Sources) -> 
     found = Hits(sources, [Wording(query, [])]).best([[Found(0, turn)]], 1).hits
     text = one_line(plain_line(asked.lines[asked.number - 1]), WIDTH)
     marks = ((0, len(text)),)
-    return [replace(hit, snippet=text, marks=marks, confidence=SURE, strength=strength(SURE)) for hit in found]
+    return [hit._replace(snippet=text, marks=marks, confidence=SURE, strength=strength(SURE)) for hit in found]
 
 
 def name_of(asked: AskedLine) -> Term:
