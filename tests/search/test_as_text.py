@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resume_hooks.search.engine import EVIDENCE, FEW, NOTHING_CLOSE, SearchResult, text_of
-from resume_hooks.search.hits import Hit
+from resume_hooks.search.hits import WIDTH, Hit
 from resume_hooks.search.query import parse
 from resume_hooks.search.ranking import Lookup
-from resume_hooks.search.record_text import Marker, snippet_of
+from resume_hooks.search.record_text import MOST_SHOWN, Marker, snippet_of
 from resume_hooks.search.record_text import text_of as bare_text
 from tests.builders import SESSION, ConfigHome, custom_title, session_id, tool_result
 from tests.search.asking import search, talk
@@ -207,15 +207,46 @@ SCRIPTS = [
     st.integers(10, 300),
 )
 def test_snippets_of_any_script(words: list[str], width: int) -> None:
-    """About as wide as asked for, with marks that lie within it on what was found."""
+    """As wide as asked for, or as a few sentences are, with marks that lie within it on what was found."""
     lookup = Lookup(parse(["linter"]).terms[0], "word", (), ("linter",), 1, 1.0)
     text = bare_text(" ".join(words))
     assert len(text.shown) == len(text.low)
     snippet = snippet_of(text, Marker([lookup]), width)
-    assert len(snippet.text) <= width + 4
+    assert len(snippet.text) <= max(width, MOST_SHOWN) + 4
     for start, end in snippet.marks:
         assert "linter" in snippet.text[start:end].lower()
     assert bool(snippet.marks) or "linter" not in text.shown.lower() or "getLinterName" in words or width < 20
+
+
+SENTENCES = (
+    "We began in May, e.g. with a spike.",
+    "The old parser read version 2.0 files alone!",
+    "It was the linter that rejected src/parser.py, since its rules were written for another dialect.",
+    'So we asked: "Must it run at all?"',
+    "Nobody answered that for a week.",
+    "And so on it went.",
+)
+
+
+@pytest.mark.parametrize(
+    ("asked", "first", "last"),
+    [("linter", 1, 3), ("spike", 0, 1), ("week", 3, 5), ("linter must", 1, 4), ("dialect", 1, 3)],
+)
+def test_whole_sentences(config_home: ConfigHome, asked: str, first: int, last: int) -> None:
+    """A hit shows the sentence that answers, and one before and behind it; in text and as JSON has it."""
+    talk(config_home, 1, f"{' '.join(SENTENCES)}\n{'And so on it went. ' * 60}")
+    found = search(config_home, asked)
+    shown = f"{'… ' * (first > 0)}{' '.join(SENTENCES[first : last + 1])} …"
+    assert found.hits[0].snippet == shown
+    assert f"    {shown}\n" in text_of(found)
+
+
+def test_what_is_no_sentence_is_cut(config_home: ConfigHome) -> None:
+    """An output without an end; a sentence that fits stands alone where its neighbours are too long."""
+    talk(config_home, 1, f"{'word ' * 300}needle {'word ' * 300}")
+    talk(config_home, 2, f"{'word ' * 300}end. The thread is here. {'word ' * 300}")
+    assert len(search(config_home, "needle").hits[0].snippet) < WIDTH + 5
+    assert search(config_home, "thread").hits[0].snippet == "… The thread is here. …"
 
 
 def test_what_was_not_all_counted_says_so() -> None:
