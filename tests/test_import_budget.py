@@ -143,11 +143,12 @@ def test_a_listing_as_text(config_home: ConfigHome) -> None:
     )
 
 
-def test_a_search_as_text(config_home: ConfigHome) -> None:
+@pytest.mark.parametrize("form", [[], ["--json"]], ids=["text", "json"])
+def test_a_search(config_home: ConfigHome, form: list[str]) -> None:
     """Where nothing changed since the last one: no checker of documents, no bar, no processes."""
     write_session(config_home.project(), SESSION, conversation(2))
     for _ in range(2):
-        found = roots(loaded(config_home, "cli", None, "search", "--all", "prompt"))
+        found = roots(loaded(config_home, "cli", None, "search", "--all", "prompt", *form))
         assert {"click", *INDEX} <= found
         assert found.isdisjoint((HEAVY - INDEX) | {"pyperclip", "multiprocessing", "concurrent"})
 

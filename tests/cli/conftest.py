@@ -51,7 +51,7 @@ def cli(config_home: ConfigHome, fork_server: ForkServer) -> Cli:
 
 @pytest.fixture
 def document(cli: Cli) -> Document:
-    """Run a verb with ``--json``; the one document on stdout, fitting its documented form."""
+    """Run a verb with ``--json``; the one document on stdout, which has its documented form."""
 
     def run(verb: str, *words: str, code: int = 0, **options: Any) -> dict[str, Any]:
         done = cli(verb, *words, "--json", **options)
@@ -61,7 +61,7 @@ def document(cli: Cli) -> Document:
         assert (found["schema"], found["verb"], found["ok"]) == (1, verb, code == 0)
         if found["ok"]:
             assert set(found) == {"schema", "verb", "ok", "data", "warnings"}
-            form(verb).model_validate(found["data"])
+            assert form(verb).model_validate(found["data"]).model_dump(mode="json") == found["data"]
         else:
             assert set(found) == {"schema", "verb", "ok", "error"}
             assert {"code", "message", "remedy"} <= set(found["error"]) <= {"code", "message", "remedy", "candidates"}

@@ -124,6 +124,12 @@ def test_nothing_found(cli: Cli, document: Document, home: ConfigHome) -> None:
     done = cli("search", "quux")
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"Nothing found (no match for quux)." in done.stdout
+    assert done.stdout.startswith(
+        b"resume-hooks search: nothing close: ask again in other words \xc2\xb7 quux \xc2\xb7 "
+    )
+    data = document("search", "quux")["data"]
+    assert (data["nothing_close"], data["suggestions"]) == (True, [])
+    assert not document("search", "redis")["data"]["nothing_close"]
     found = document("search", "redis", "--project", "/nowhere")
     assert (found["data"]["hits"], found["warnings"]) == ([], ["No session is there to be searched"])
     assert b"searched: --all looks in every project." in cli("search", "redis", "--project", "/nowhere").stdout

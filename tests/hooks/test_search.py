@@ -71,7 +71,10 @@ def test_everywhere(home: ConfigHome, card: Card, typed: str) -> None:
 def test_nothing_found(home: ConfigHome, card: Card) -> None:
     """Said, with what may help, but not what was just done."""
     assert card(">search quux") == [
-        "resume-hooks · search · quux · nothing found in this project · no match for quux",
+        (
+            "resume-hooks · search · nothing close: ask again in other words · quux · "
+            "nothing found in this project · no match for quux"
+        ),
         "Try >search --all quux, or other words.",
     ]
     assert card(">search --all quux")[-1] == "Try other words."

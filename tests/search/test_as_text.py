@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import unicodedata
 from collections.abc import Sequence
 
@@ -10,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resume_hooks.search.engine import ALL_WEAK, EVIDENCE, FEW, SearchResult, text_of
-from resume_hooks.search.hits import Hit
+from resume_hooks.search.engine import EVIDENCE, FEW, NOTHING_CLOSE, SearchResult, text_of
+from resume_hooks.search.hits import WIDTH, Hit
 from resume_hooks.search.query import parse
 from resume_hooks.search.ranking import Lookup
-from resume_hooks.search.record_text import Marker, snippet_of
+from resume_hooks.search.record_text import MOST_SHOWN, Marker, snippet_of
 from resume_hooks.search.record_text import text_of as bare_text
 from tests.builders import SESSION, ConfigHome, custom_title, session_id, tool_result
 from tests.search.asking import search, talk
@@ -63,8 +62,8 @@ def found(
 
 def test_a_hit() -> None:
     """The session with what resumes it, the hit with what reads it; the first line marks the text as ours."""
-    hit = dataclasses.replace(
-        HIT, missing=("typo",), sessions=(SESSION, *map(session_id, range(1, 6))), same=2, tool="Bash", role="result"
+    hit = HIT._replace(
+        missing=("typo",), sessions=(SESSION, *map(session_id, range(1, 6))), same=2, tool="Bash", role="result"
     )
     assert text_of(found(hit, HIT, total=12, how="without tests", helpers=2)) == (
         f"resume-hooks search: linter · 12 turns · without tests · {EVIDENCE}\n"
@@ -88,31 +87,36 @@ def test_a_hit() -> None:
 def test_what_is_lacking_of_many_words() -> None:
     """Is not told: how sure a hit is tells more than a list of words."""
     few, many = (tuple(f"w{number}" for number in range(count)) for count in (FEW - 1, FEW))
-    assert " · lacks w0, w1, w2, w3\n" in text_of(found(dataclasses.replace(HIT, missing=few)))
-    assert "lacks" not in text_of(found(dataclasses.replace(HIT, missing=many)))
+    assert " · lacks w0, w1, w2, w3\n" in text_of(found(HIT._replace(missing=few)))
+    assert "lacks" not in text_of(found(HIT._replace(missing=many)))
 
 
 def test_several_wordings() -> None:
     """Are numbered in the first line, and hits name those that found them."""
-    both = dataclasses.replace(HIT, found_by=(1, 3))
+    both = HIT._replace(found_by=(1, 3))
     text = text_of(found(both, query="tune linter", also=["why no\ntypes", "w " * 90]))
     assert text.startswith(f"resume-hooks search: (1) tune linter (2) why no types (3) {'w ' * 29}w… · 1 turn · ")
     assert "2026-01-31 09:30 · found by (1) (3)\n" in text
 
 
-def test_only_weak_hits() -> None:
-    """Are said to be that on the first line; not where one is fair, nor where no words were given."""
-    weak, fair = (dataclasses.replace(HIT, strength=strength) for strength in ("weak", "fair"))
-    assert text_of(found(weak, weak)).startswith(f"resume-hooks search: linter · 2 turns, {ALL_WEAK} · ")
-    assert ALL_WEAK not in text_of(found(fair, weak))
-    assert ALL_WEAK not in text_of(found(weak, query=""))
+def test_nothing_close() -> None:
+    """Is the first that is said, with words that may help; not where a hit is fair, nor where no words were given."""
+    weak, fair = (HIT._replace(strength=strength) for strength in ("weak", "fair"))
+    assert text_of(found(weak)).startswith(f"resume-hooks search: {NOTHING_CLOSE} · linter · 1 turn · ")
+    answer = found(weak)._replace(suggestions=("parser", "lexer"))
+    begins = f"resume-hooks search: {NOTHING_CLOSE}, perhaps with 'parser' or 'lexer' · linter · "
+    assert text_of(answer).startswith(begins)
+    assert "nothing close" not in text_of(found(weak, fair))
+    assert "nothing close" not in text_of(found(weak, query=""))
+    unread = answer._replace(unread=1)
+    assert text_of(unread).startswith("resume-hooks search: nothing close so far · linter · ")
 
 
 def test_nothing_found() -> None:
     """Said plainly, with what was nowhere and what may help."""
     text = text_of(found(how="no match for linter", helpers=1))
     assert text.split("\n") == [
-        f"resume-hooks search: linter · nothing found · no match for linter · {EVIDENCE}",
+        f"resume-hooks search: {NOTHING_CLOSE} · linter · nothing found · no match for linter · {EVIDENCE}",
         "",
         "Nothing found (no match for linter).",
         "1 headless run of one question left out: --helpers",
@@ -143,8 +147,8 @@ def test_styles_are_not_counted() -> None:
 ODD = st.text(st.characters(codec=None), max_size=300)
 HITS = st.lists(
     st.builds(
-        lambda number, title, words, many: dataclasses.replace(
-            HIT, session_id=session_id(number), title=title, snippet=bare_text(words).shown, marks=(), tool=title,
+        lambda number, title, words, many: HIT._replace(
+            session_id=session_id(number), title=title, snippet=bare_text(words).shown, marks=(), tool=title,
             same=many, found_by=tuple(range(1, many)),
             sessions=tuple(map(session_id, range(many))), missing=(bare_text(words).shown[:60],),
         ),
@@ -170,7 +174,7 @@ def test_the_budget_is_kept(hits: list[Hit], budget: int, words: str, more: int,
 @pytest.mark.parametrize("budget", [400, 700, 1_100, 2_500])
 def test_what_does_not_fit_is_said(budget: int) -> None:
     """The best hit is there, cut if need be, and how to get the rest."""
-    hit = dataclasses.replace(HIT, snippet="the linter " * 20)
+    hit = HIT._replace(snippet="the linter " * 20)
     text = text_of(found(*[hit] * 9), budget)
     assert "11111111:4" in text
     assert "the linter" in text
@@ -203,15 +207,46 @@ SCRIPTS = [
     st.integers(10, 300),
 )
 def test_snippets_of_any_script(words: list[str], width: int) -> None:
-    """About as wide as asked for, with marks that lie within it on what was found."""
+    """As wide as asked for, or as a few sentences are, with marks that lie within it on what was found."""
     lookup = Lookup(parse(["linter"]).terms[0], "word", (), ("linter",), 1, 1.0)
     text = bare_text(" ".join(words))
     assert len(text.shown) == len(text.low)
     snippet = snippet_of(text, Marker([lookup]), width)
-    assert len(snippet.text) <= width + 4
+    assert len(snippet.text) <= max(width, MOST_SHOWN) + 4
     for start, end in snippet.marks:
         assert "linter" in snippet.text[start:end].lower()
     assert bool(snippet.marks) or "linter" not in text.shown.lower() or "getLinterName" in words or width < 20
+
+
+SENTENCES = (
+    "We began in May, e.g. with a spike.",
+    "The old parser read version 2.0 files alone!",
+    "It was the linter that rejected src/parser.py, since its rules were written for another dialect.",
+    'So we asked: "Must it run at all?"',
+    "Nobody answered that for a week.",
+    "And so on it went.",
+)
+
+
+@pytest.mark.parametrize(
+    ("asked", "first", "last"),
+    [("linter", 1, 3), ("spike", 0, 1), ("week", 3, 5), ("linter must", 1, 4), ("dialect", 1, 3)],
+)
+def test_whole_sentences(config_home: ConfigHome, asked: str, first: int, last: int) -> None:
+    """A hit shows the sentence that answers, and one before and behind it; in text and as JSON has it."""
+    talk(config_home, 1, f"{' '.join(SENTENCES)}\n{'And so on it went. ' * 60}")
+    found = search(config_home, asked)
+    shown = f"{'… ' * (first > 0)}{' '.join(SENTENCES[first : last + 1])} …"
+    assert found.hits[0].snippet == shown
+    assert f"    {shown}\n" in text_of(found)
+
+
+def test_what_is_no_sentence_is_cut(config_home: ConfigHome) -> None:
+    """An output without an end; a sentence that fits stands alone where its neighbours are too long."""
+    talk(config_home, 1, f"{'word ' * 300}needle {'word ' * 300}")
+    talk(config_home, 2, f"{'word ' * 300}end. The thread is here. {'word ' * 300}")
+    assert len(search(config_home, "needle").hits[0].snippet) < WIDTH + 5
+    assert search(config_home, "thread").hits[0].snippet == "… The thread is here. …"
 
 
 def test_what_was_not_all_counted_says_so() -> None:

@@ -72,8 +72,8 @@ def test_sessions_and_their_subagents(config_home: ConfigHome) -> None:
     assert [hit.reference for hit in found.hits] == [f"{session_id(1)}/agent-b2:0"]
 
 
-def test_helper_runs_are_hidden(config_home: ConfigHome) -> None:
-    """Headless runs of one question and their sub-agents, counted once; not longer ones, nor sub-agents of these."""
+def test_helper_runs_are_marked(config_home: ConfigHome) -> None:
+    """Headless runs of one question and their sub-agents; not longer ones, nor sub-agents of these."""
     helper = talk(config_home, 1, "tune the linter", "ok", entrypoint="sdk-cli")
     longer = talk(config_home, 2, "tune the linter again", "ok", "go on", "ok", entrypoint="sdk-py")
     for path in (helper, longer):
@@ -82,20 +82,31 @@ def test_helper_runs_are_hidden(config_home: ConfigHome) -> None:
         said = user(f"linter helper {number}", uuid=uid(f"agent {number}"), **fields)
         write_session(path.with_suffix("") / "subagents", "agent-a1", [said])
     found = search(config_home, "linter")
-    assert {hit.session_id for hit in found.hits} == {session_id(2)}
-    assert (len(found.hits), found.helpers) == (2, 1)
-    assert search(config_home, "linter", helpers=True).total == 4
+    assert {(hit.session_id, hit.headless) for hit in found.hits} == {(session_id(1), True), (session_id(2), False)}
+    assert (found.total, found.helpers) == (4, 0)
+    assert text_of(found).count("headless run") == 2
     assert search(config_home, "linter", sessions=ids([1])).total == 2
 
 
-def test_where_nothing_else_answers_well_helper_runs_come_last(config_home: ConfigHome) -> None:
-    """Marked, in text too, behind whatever else was found; then none is left out."""
+def test_helper_runs_come_by_their_strength(config_home: ConfigHome) -> None:
+    """One that answers well is the first hit, before what has a word of the question."""
     talk(config_home, 1, "why does the linter skip generated files", "It has a list of them.", entrypoint="sdk-cli")
     talk(config_home, 2, "the formatter", "It skips nothing.")
     found = search(config_home, "linter skip generated files")
-    assert [(hit.session_id, hit.headless) for hit in found.hits] == [(session_id(2), False), (session_id(1), True)]
-    assert found.helpers == 0
-    assert text_of(found).count("headless run") == 1
+    assert [(hit.session_id, hit.headless) for hit in found.hits] == [(session_id(1), True), (session_id(2), False)]
+
+
+def test_many_helper_runs_hide_nothing(config_home: ConfigHome) -> None:
+    """A program that asks the same again and again gets a few hits; how many runs were left out is told."""
+    for number in range(1, 330):
+        talk(config_home, number, "review the linter", "The linter is fine.", entrypoint="sdk-cli")
+    talk(config_home, 400, "the linter of the parser, which somebody may review some day", "ok")
+    found = search(config_home, "review linter")
+    assert sum(hit.headless for hit in found.hits) == 3
+    assert session_id(400) in {hit.session_id for hit in found.hits}
+    assert found.helpers > 3
+    assert "headless runs of one question left out: --helpers" in text_of(found)
+    assert len(search(config_home, "review linter", helpers=True).hits) == 10
 
 
 def test_a_helper_run_that_was_gone_on_with_elsewhere_is_no_helper(config_home: ConfigHome) -> None:

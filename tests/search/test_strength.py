@@ -33,8 +33,20 @@ def test_one_common_word_of_eight(home: ConfigHome) -> None:
     assert {hit.strength for hit in found.hits[1:]} == {"weak"}
     found = search(home, "linter crashes whenever kubernetes restarts nodes during upgrades")
     assert found.hits
-    assert found.weak
+    assert found.nothing_close
     assert {hit.words for hit in found.hits} == {("linter",)}
+
+
+def test_nothing_close(config_home: ConfigHome) -> None:
+    """What was asked in other words than were said gets two words from near the hits; what is found needs none."""
+    for number in range(1, 4):
+        talk(config_home, number, "the linter skips whatever a compiler wrote", "the vendored folders hold stubs of it")
+    found = search(config_home, "why does the linter overlook machine-made sources somewhere below third parties")
+    assert found.nothing_close
+    assert len(found.suggestions) == 2
+    assert set(found.suggestions) <= {"compiler", "skips", "whatever", "wrote"}
+    found = search(config_home, "linter skips whatever a compiler wrote")
+    assert (found.nothing_close, found.suggestions) == (False, ())
 
 
 def test_a_title(home: ConfigHome) -> None:

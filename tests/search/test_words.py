@@ -112,7 +112,7 @@ def test_identifiers(home: ConfigHome, query: str) -> None:
         ('"connection pool"', {"connection pool"}),
         ("dropped", {"drop", "dropped", "dropping"}),
         ("cafe", {"Café"}),
-        ("name -dotted", {"getUserName"}),
+        ("name -dotted", {"Name"}),
         ("UserName", {"UserName", "name"}),
         ("istanbul", {"\u0130stanbul"}),
         ("\u65e5\u672c\u8a9e", {"日本語"}),

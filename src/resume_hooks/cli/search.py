@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from resume_hooks.cli.options import current_folder, folder_of, refuse_unknown, time_of
-from resume_hooks.cli.output import at_work
+from resume_hooks.cli.output import Complete, at_work
 from resume_hooks.cli.verbs.search import SearchOptions
-from resume_hooks.cli.with_fields import With
 from resume_hooks.paths import find_session
 from resume_hooks.seam import answers
 from resume_hooks.search.engine import SearchResult, find, text_of
+from resume_hooks.search.hits import Hit
 from resume_hooks.search.scope import Scope, lineage_scope, project_at, project_of, session_scope
 from resume_hooks.sessions.agents.registry import ALL
 from resume_hooks.system.invocation import is_model, typed
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _HERE = "."
 LONGEST = 120  # characters of what was typed that are worth printing again
+_IN_JSON = [name for name in Hit._fields if name not in {"short", "resume", "marks"}]
 PATIENCE = 1.5  # seconds to bring the index up to date; after two it answers from what there is
 
 
@@ -93,22 +94,30 @@ def _seconds(when: str | None) -> int | None:
     return None if when is None else int(time_of(when).timestamp())
 
 
-def _data(found: SearchResult, scope: str) -> dict[str, Any]:
+def _data(found: SearchResult, scope: str) -> Complete:
     query, *also = found.wordings
-    hits = []
-    for hit in found.hits:
-        read = f"resume-hooks read {shlex.quote(hit.reference)}"
-        commands = {"read": read, "resume": hit.resume, "handoff": f"resume-hooks handoff {hit.session_id}"}
-        hits.append(With(hit, {"commands": commands}))
-    return {
-        "query": query,
-        "also": also,
-        "scope": scope,
-        "how": found.how,
-        "total": found.total,
-        "more": found.more,
-        "hits": hits,
-        "helpers_left_out": found.helpers,
-        "provisional": found.provisional,
-        "unread": found.unread,
+    return Complete(
+        {
+            "query": query,
+            "also": also,
+            "scope": scope,
+            "how": found.how,
+            "nothing_close": found.nothing_close,
+            "suggestions": found.suggestions,
+            "total": found.total,
+            "more": found.more,
+            "hits": [_fields(hit) for hit in found.hits],
+            "helpers_left_out": found.helpers,
+            "provisional": [row._asdict() for row in found.provisional],
+            "unread": found.unread,
+        }
+    )
+
+
+def _fields(hit: Hit) -> dict[str, Any]:
+    commands = {
+        "read": f"resume-hooks read {shlex.quote(hit.reference)}",
+        "resume": hit.resume,
+        "handoff": f"resume-hooks handoff {hit.session_id}",
     }
+    return {**{name: getattr(hit, name) for name in _IN_JSON}, "commands": commands}

@@ -12,7 +12,7 @@ from resume_hooks.hooks.request import EVERYWHERE, Request, TriggerAnswer, curre
 from resume_hooks.hooks.session_list.rows import around, cut
 from resume_hooks.hooks.session_list.state import PATIENCE
 from resume_hooks.paths import Where
-from resume_hooks.search.engine import SearchResult, doubt, find
+from resume_hooks.search.engine import SearchResult, find, nothing_close
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.roles import MOST_LIMIT
 from resume_hooks.search.scope import Scope, project_at, project_of
@@ -47,7 +47,8 @@ def search_card(found: SearchResult, search: str, *, everywhere: bool = False) -
     """The hits, the best first, and what each is opened with; ``search`` is how one is typed."""
     total = _counted(found, everywhere=everywhere)
     (asked,) = found.wordings
-    lines = [f"resume-hooks · search · {one_line(plain_line(asked), ROW)} · {total}"]
+    said = [nothing_close(found), one_line(plain_line(asked), ROW), total]
+    lines = [f"resume-hooks · search · {' · '.join(filter(None, said))}"]
     room = ROWS - len(lines) - 1 - len(found.notes)
     shown = found.hits[: max(1, (room if 2 * found.total <= room else room - 1) // 2)]
     lines += [line for hit in shown for line in _hit(hit)]
@@ -65,7 +66,7 @@ def search_card(found: SearchResult, search: str, *, everywhere: bool = False) -
 def _counted(found: SearchResult, *, everywhere: bool) -> str:
     nothing = f"nothing found in {'any' if everywhere else 'this'} project{'' if found.whole else ' yet'}"
     least = "at least " if found.more else ""
-    said = f"{least}{counted(found.total, 'turn')}{doubt(found)}" if found.hits else nothing
+    said = f"{least}{counted(found.total, 'turn')}" if found.hits else nothing
     return f"{said}{f' · {one_line(plain_line(found.how), 2 * ROW)}' if found.how else ''}"
 
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -22,7 +20,7 @@ from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.search.index.unread import Sought, UnreadFile
 from resume_hooks.search.index.update import Progress
 from resume_hooks.search.query import Query, Term, parse
-from resume_hooks.search.ranking import CANDIDATES, Ranking, Terms, fused
+from resume_hooks.search.ranking import Ranking, Terms, fused
 from resume_hooks.search.roles import MOST_LIMIT
 from resume_hooks.search.scope import Limits, Scope, enter, limits, meant, needed_folders, unknown, unseen
 from resume_hooks.sessions.agents.claude import NAME
@@ -35,8 +33,6 @@ from resume_hooks.system.text import counted, one_line, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 
 MOST_LATEST = 5_000  # records that are looked at where only their kind was asked for
-FEW_TURNS = 5  # turns below which words are also looked for within others
-HEADLESS = 3  # hits in headless runs of one question that are told behind others
 MOST_PROVISIONAL = 5  # sessions that are told of those that hold the words and are not indexed yet
 NAMED = 4  # words that an answer names of many
 NO_SESSION = "No session is there to be searched"
@@ -52,14 +48,14 @@ class Provisional(NamedTuple):
     missing: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SearchResult:
+class SearchResult(NamedTuple):
     """What a search came to.
 
     ``hits`` are the best, ``total`` how many turns fitted, or ``more`` than that. ``how`` says in words how the queries
     were taken, ``notes`` what the user should know of the index; ``helpers`` counts headless runs of one question that
-    were left out. Of files that are not indexed yet ``provisional`` are those that hold some of the words, and
+    fit and were left out. Of files that are not indexed yet ``provisional`` are those that hold some of the words, and
     ``unread`` counts those of which that can't be told: as no file holds a word as it was typed, theirs may be like it.
+    ``suggestions`` are words to ask with where nothing is close.
     """
 
     queries: tuple[Query, ...]
@@ -71,6 +67,7 @@ class SearchResult:
     helpers: int
     provisional: list[Provisional]
     unread: int
+    suggestions: tuple[str, ...] = ()
 
     @property
     def whole(self) -> bool:
@@ -83,10 +80,10 @@ class SearchResult:
         return [query.text for query in self.queries]
 
     @property
-    def weak(self) -> bool:
-        """Whether there are hits and none is more than weak."""
+    def nothing_close(self) -> bool:
+        """Whether no hit is more than weak: what is meant was never said, or in other words."""
         asked = any(query.terms for query in self.queries)
-        return asked and bool(self.hits) and all(hit.strength == "weak" for hit in self.hits)
+        return asked and all(hit.strength == "weak" for hit in self.hits)
 
 
 class Searcher:
@@ -102,20 +99,18 @@ class Searcher:
         self._hidden = unseen(scope, where)
 
     def search(self, queries: Sequence[Query], most: int, *, reads: int = MOST_READ) -> SearchResult:
-        """The ``most`` best hits for a question in one or several wordings; for phrases ``reads`` records are read.
-
-        A few of headless runs of one question come behind them, where none of these answers well.
-        """
+        """The ``most`` best hits for a question in one or several wordings; for phrases ``reads`` records are read."""
         late = [file for file in self._index.unread if _session_of(file) != self._scope.asking]  # it holds its question
         held = frozenset[int]().union(*(file.held or () for file in late))
         terms = [term for query in queries for term in query.terms]
         later = {term for number, term in enumerate(terms) if number in held}
-        best, how = self._best(queries, most, reads, self._entered.files, later)
-        left = self._entered.runs
-        if left and terms and not any(hit.strength == "strong" for hit in best.hits):
-            others, _ = self._best(queries, most, reads, self._entered.headless, later)
-            last = [replace(hit, headless=True) for hit in others.hits[:HEADLESS]]
-            best, left = Best([*best.hits, *last], best.total + others.total, best.more or others.more), 0
+        files, headless = self._entered.files, self._entered.headless
+        best, how = self._best(queries, most, reads, files | headless, later)
+        left = len(best.passed_over)
+        if left and len(best.hits) < most:  # so many headless runs fit that they hide the rest
+            ordinary, _ = self._best(queries, most, reads, files, later)
+            hits = [*ordinary.hits, *(hit for hit in best.hits if hit.headless)]
+            best = ordinary._replace(hits=sorted(hits, key=lambda hit: -hit.score)[:most])
         missing = [] if best.hits else unknown(self._index.words, self._scope)
         notes = [
             *self._index.notes,
@@ -127,7 +122,16 @@ class Searcher:
         if looked and not all(term.exact or term in later or self._terms.strictly(term).known for term in terms):
             looked = [file for file in looked if file.held]  # the others may hold what a misspelled word means
         unread = len(self._index.unread) - len(looked)
-        return SearchResult(tuple(queries), best.hits, best.total, best.more, how, notes, left, provisional, unread)
+        found = SearchResult(tuple(queries), best.hits, best.total, best.more, how, notes, left, provisional, unread)
+        return found._replace(suggestions=self._suggestions(found)) if found.nothing_close else found
+
+    def _suggestions(self, found: SearchResult) -> tuple[str, ...]:
+        """What a question may be asked with that nothing is close to."""
+        from resume_hooks.search.suggestions import suggested  # what is found well needs none
+
+        lookups = [self._terms.look_up(term) for query in found.queries for term in query.terms]
+        known = {name for lookup in lookups for name in lookup.marks}
+        return suggested(found.hits, known, self._index.words)
 
     def _best(
         self, queries: Sequence[Query], most: int, reads: int, files: frozenset[int], later: Collection[Term]
@@ -141,17 +145,15 @@ class Searcher:
         for query in queries:
             lookups = [self._terms.look_up(term) for term in query.terms]
             without = [self._terms.strictly(term) for term in query.excluded if not term.exact]
-            ranking = Ranking(self._index.words, within, without, query.when, time.time())
+            ranking = Ranking(self._index.words, within, without, query.when)
             found = ranking.turns(lookups) if lookups else ranking.latest(MOST_LATEST)
-            # The words that none of the best turns has count as parts of others, too; all where few turns were found.
-            had = set().union(*(hit.terms for hit in found[:CANDIDATES])) if len(found) >= FEW_TURNS else set()
-            wider = [look if place in had else self._terms.in_others(look) for place, look in enumerate(lookups)]
+            wider = lookups if found else [self._terms.in_others(lookup) for lookup in lookups]
             if wider != lookups:
                 lookups, found = wider, ranking.turns(wider)
             wordings.append(Wording(query, lookups))
             rankings.append(found)
             capped = capped or ranking.capped
-        best = Hits(sources, wordings, reads).best(fused(rankings), most)
+        best = Hits(sources, wordings, reads, self._entered.headless).best(fused(rankings), most)
         how = "; ".join(dict.fromkeys(part for wording in wordings for part in _how(wording, best, later)))
         return best._replace(more=best.more or capped), how
 
@@ -256,7 +258,6 @@ _KINDS = {
     "part": "a part of",
     "parts": "its parts",
     "alike": "a misspelling of",
-    "in others": "itself and a part of",
 }
 
 
@@ -270,7 +271,7 @@ SHORTEST = 60  # characters from which on a hit that is cut still tells somethin
 QUESTION, WORDING = 120, 60  # characters of what was asked that are shown: the only wording, one of several
 FEW = 5  # words of a question of which each tells what a hit is about; of more, its strength tells enough
 
-ALL_WEAK = "but each fits weakly: perhaps it was never said"
+NOTHING_CLOSE = "nothing close: ask again in other words"
 
 Style = Callable[[str], str]
 
@@ -294,7 +295,8 @@ def text_of(
     ``mark`` styles found words, ``title`` sessions; the characters of styles are not counted. ``command`` is what was
     typed. A ``model`` is not told what only a user can do.
     """
-    head = f"resume-hooks search: {_asked(result)} · {_counted(result)} · {EVIDENCE}"
+    said = [nothing_close(result), _asked(result), _counted(result), EVIDENCE]
+    head = f"resume-hooks search: {' · '.join(filter(None, said))}"
     if not result.hits:
         return _cut("\n".join([head, "", *_empty(result)]), budget)
     pieces = [(hit, hit is session[0]) for session in _sessions(result.hits) for hit in session]
@@ -392,15 +394,18 @@ def _marked(hit: Hit, mark: Style) -> str:
 def _counted(result: SearchResult) -> str:
     least = "at least " if result.more else ""
     nothing = "nothing found" if result.whole else "nothing found yet"
-    text = f"{least}{counted(result.total, 'turn')}{doubt(result)}" if result.hits else nothing
+    text = f"{least}{counted(result.total, 'turn')}" if result.hits else nothing
     return f"{text}{f' · {one_line(plain_line(result.how), 400)}' if result.how else ''}"
 
 
-def doubt(result: SearchResult) -> str:
-    """What hits that are all weak come to; ``""`` where one is more."""
-    if not result.weak:
+def nothing_close(result: SearchResult) -> str:
+    """What to do where nothing is close to what was asked, with words that may help; ``""`` where something is."""
+    if not result.nothing_close:
         return ""
-    return f", {ALL_WEAK}" if result.whole else ", but each fits weakly so far"
+    if not result.whole:
+        return "nothing close so far"
+    words = " or ".join(f"'{word}'" for word in result.suggestions)
+    return f"{NOTHING_CLOSE}{f', perhaps with {words}' if words else ''}"
 
 
 def _empty(result: SearchResult) -> list[str]:

@@ -184,6 +184,7 @@ def _depth(session_id: str, parents: Mapping[str, str]) -> int:
 WIDTH = 260  # characters of a snippet
 LOOKED_AT = 20  # turns whose texts are read so that those with the words close together come first
 TRIED = 4  # records of a turn that are read until one is still there
+MOST_HEADLESS = 3  # hits in headless runs of one question; a program may have asked the same a thousand times
 MOST_READ = 2_000  # records that are read in search of an exact phrase
 MOST_BYTES = 128 * 1024 * 1024  # bytes of them
 STRONG, FAIR = 0.6, 0.25  # confidences from which on a hit is called so
@@ -193,8 +194,7 @@ NEARNESS = 0.5  # what standing close together adds to a turn's score, at most
 AS_TYPED = 0.5  # what having every word in the very form that was typed adds to it
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(NamedTuple):
     """A turn that answers a search, by its best record.
 
     ``reference`` is ``<session>[/agent-<id>]:<line>``, ``short`` the same with as much of the id as is needed; a
@@ -203,7 +203,7 @@ class Hit:
     record, the first one first; ``same`` counts its further turns that say the very same. ``words`` were found in the
     turn, ``missing`` were not; ``found_by`` are the numbers from 1 of the wordings that found it, where there were
     several. ``confidence`` is how likely it answers, 0 to 1, as measured; ``strength`` says that in a word.
-    ``headless``: of a run of one question, which come after all others.
+    ``headless``: of a run of one question.
     """
 
     reference: str
@@ -248,11 +248,15 @@ class _HitText:
 
 
 class Best(NamedTuple):
-    """The best hits; ``total`` turns fit, or more of them where ``more`` could not be read."""
+    """The best hits; ``total`` turns fit, or more of them where ``more`` could not be read.
+
+    ``passed_over`` are the headless runs of which turns fit that are not shown.
+    """
 
     hits: list[Hit]
     total: int
     more: bool
+    passed_over: frozenset[str] = frozenset()
 
 
 class Wording:
@@ -283,10 +287,20 @@ class Wording:
 
 
 class Hits:
-    """Makes hits of the turns that were found in some wordings; for phrases it reads ``most_read`` records."""
+    """Makes hits of the turns that were found in some wordings; for phrases it reads ``most_read`` records.
 
-    def __init__(self, sources: Sources, wordings: Sequence[Wording], most_read: int = MOST_READ) -> None:
+    Of files of ``headless`` runs it shows a few turns.
+    """
+
+    def __init__(
+        self,
+        sources: Sources,
+        wordings: Sequence[Wording],
+        most_read: int = MOST_READ,
+        headless: Collection[int] = (),
+    ) -> None:
         self._sources = sources
+        self._headless = headless
         self._wordings = wordings
         self._left = most_read
         self._last_byte = sources.size + MOST_BYTES
@@ -296,7 +310,8 @@ class Hits:
         texts: dict[tuple[object, ...], _HitText] = {}
         places: set[tuple[int, int]] = set()
         uncertain = any(wording.uncertain for wording in self._wordings)
-        seen = 0
+        seen = of_headless = 0
+        passed_over = set[str]()
         enough = max(LOOKED_AT, limit)
         self._sources.fetch_copies(turn[0].turn.records[0] for turn in turns[:enough])
         for turn in turns:
@@ -305,7 +320,12 @@ class Hits:
             if seen >= 2 * enough and not uncertain:
                 break  # the same over and over
             seen += 1
-            if (text := self._text(turn)) is not None:
+            record = turn[0].turn.records[0]
+            headless = record.file in self._headless
+            if headless and of_headless >= MOST_HEADLESS:
+                passed_over.add(self._sources.session_of(record))
+            elif (text := self._text(turn)) is not None:
+                of_headless += headless
                 first = text.copies[0]
                 if (first.file, first.line) not in places:  # else a copy brought it before
                     places.add((first.file, first.line))
@@ -316,7 +336,8 @@ class Hits:
         total = len(texts) + (0 if uncertain else unread)
         asked = (lookup for wording in self._wordings for lookup in wording.lookups)
         beyond = any(lookup.term.exact and lookup.rows > PHRASED for lookup in asked)
-        return Best([self._hit(text) for text in best[:limit]], total, beyond or (uncertain and unread > 0))
+        hits = [self._hit(text) for text in best[:limit]]
+        return Best(hits, total, beyond or (uncertain and unread > 0), frozenset(passed_over))
 
     def _text(self, turn: Sequence[Found]) -> _HitText | None:
         """A turn by the first wording that its texts bear out; None where none is."""
@@ -420,6 +441,7 @@ class Hits:
             confidence=round(sure, 2),
             strength=strength(sure),
             found_by=tuple(sorted(way.wording + 1 for way in text.found)) if len(self._wordings) > 1 else (),
+            headless=first.file in self._headless,
         )
 
 

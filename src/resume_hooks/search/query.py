@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -35,13 +34,13 @@ _MONTHS = (
 _MONTH = {name: number for number, names in enumerate(_MONTHS, 1) for name in names}
 _UNITS = {"day": 1, "tag": 1, "week": 7, "woche": 7, "month": 30, "monat": 30, "year": 365, "jahr": 365}
 _COUNTS = {"a": 1, "one": 1, "two": 2, "three": 3, "einem": 1, "einer": 1, "zwei": 2, "drei": 3}
+_NAMED_TIMES = (*_UNITS, "heute", "gestern")
 _NAMES = "|".join(sorted(_MONTH, key=lambda name: -len(name)))
 _WAYS = (
     "in|since|during|of|from|on|late|early|mid|end of|beginning of|start of|before|until|after"
     "|im|im jahr|seit|nach|ende|anfang|mitte|vor|bis"
 ).replace(" ", "[ ]")
-_HINT = re.compile(
-    rf"""
+_HINT = rf"""
     "[^"]*"?  # what is quoted stays as it is
     |(?<![\w./:-])(?:
         (?:(?P<way>{_WAYS})[ ]+)?(?:
@@ -55,9 +54,7 @@ _HINT = re.compile(
         |(?P<count>\d+|a|one|two|three)[ ]+(?P<unit>day|week|month|year)s?[ ]+ago
         |vor[ ]+(?P<count2>\d+|einem|einer|zwei|drei)[ ]+(?P<unit2>tag|woche|monat|jahr)(?:e?n|e)?
     )(?![\w/:-]|\.\w)
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
+    """
 
 MOST_TERMS = 32
 """Terms of a query that are looked at; a pasted page has thousands, and its first words tell what it is about."""
@@ -105,7 +102,10 @@ def hint_in(text: str, now: float) -> tuple[str, Period | None]:
 
     What is quoted, and dates that are parts of names, are no words about time.
     """
-    found = next((match for match in _HINT.finditer(text) if match.lastgroup), None)
+    if not _may_hint(text):
+        return text, None
+    hints = re.compile(_HINT, re.IGNORECASE | re.VERBOSE)
+    found = next((match for match in hints.finditer(text) if match.lastgroup), None)
     if found is None:
         return text, None
     try:
@@ -116,6 +116,13 @@ def hint_in(text: str, now: float) -> tuple[str, Period | None]:
         return text, None
     rest = f"{text[: found.start()]} {text[found.end() :]}"
     return (rest, span) if rest.strip() else (text, span)
+
+
+def _may_hint(text: str) -> bool:
+    """Whether there is a word about time, or a number; else the expression, which takes 3 ms to make, is not needed."""
+    low = text.casefold()
+    is_dated = any(letter.isdigit() for letter in low) or any(name in low for name in _NAMED_TIMES)
+    return is_dated or not _MONTH.keys().isdisjoint(re.findall(r"[^\W\d_]+", low))
 
 
 def _span(told: dict[str, str], now: float) -> Period:
@@ -161,8 +168,7 @@ def _month(year: int, month: int) -> Period:
     return Period(start.timestamp(), (start + timedelta(days=32)).replace(day=1).timestamp())
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(NamedTuple):
     """A word or phrase as it was typed, and its ``forms`` in the index: for each token the whole, then its parts."""
 
     text: str
@@ -176,8 +182,7 @@ class Term:
         return f'"{short}"' if self.exact else short
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(NamedTuple):
     """What to look for, what must not be there, and when it may have been said."""
 
     text: str

@@ -1,6 +1,7 @@
 """What the index has of each term, and which turns answer best: by a turn's best window and best record together.
 
-A term is looked up as it was typed or inflected, else as a beginning, a part or a likeness of words.
+A term is looked up as it was typed or inflected, else as a beginning or a likeness of words; where nothing is found at
+all, also as a part of words.
 
 A turn is the unit of a hit, since a question and its answer stand in different records of one turn. Windows and
 records each have their order (BM25); the reciprocal ranks of a turn in both are summed up. What a word of a prompt
@@ -18,7 +19,6 @@ from typing import NamedTuple
 
 from tantivy import Occur, Query
 
-from resume_hooks.clock import DAY
 from resume_hooks.search.index.postings import SCHEMA, WORDS, Posting, Postings, turn_key
 from resume_hooks.search.index.tokenize import stem
 from resume_hooks.search.query import Period, Term
@@ -45,7 +45,7 @@ class Token(NamedTuple):
 class Lookup(NamedTuple):
     """A term as the index has it.
 
-    ``how`` is word, beginning, part, parts, alike, in others or nowhere; ``tokens`` are what is searched for, ``marks``
+    ``how`` is word, beginning, part, parts, alike or nowhere; ``tokens`` are what is searched for, ``marks``
     the stems to be marked in a text, ``names`` the words that it is taken for; ``rows`` how many records have it;
     ``weight`` what finding it tells.
     """
@@ -84,7 +84,7 @@ class Terms:
             return lookup
         if len(term.forms) == 1 and len(term.forms[0]) == 1:
             whole = stem(term.forms[0][0])
-            ways = (("beginning", self._beginning), ("part", self._containing), ("alike", self._alike))
+            ways = (("beginning", self._beginning), ("alike", self._alike))
             return next((self._with(lookup, how, words) for how, find in ways if (words := find(whole))), lookup)
         tokens = [token for forms in term.forms if (token := self._token(forms))]
         rows = max((self._rows(name) for token in tokens for name in (*token.parts, token.stems[0][0])), default=0)
@@ -106,13 +106,12 @@ class Terms:
     def in_others(self, lookup: Lookup) -> Lookup:
         """A word, or what stands for it, and all words that it is a part of; the same lookup where there are none.
 
-        Names of letters alone: a hash holds many a short word.
+        It reads every word that there is, which takes longer than many searches.
         """
-        whole = stem(lookup.term.forms[0][0])
-        if lookup.term.exact or len(lookup.tokens) != 1 or lookup.tokens[0].parts or not whole.isalpha():
+        if lookup.term.exact or [len(forms) for forms in lookup.term.forms] != [1]:
             return lookup
-        others = [row for row in self._containing(whole) if row[0].isalpha() and row[0] not in lookup.names]
-        return self._with(lookup, "in others", others) if others else lookup
+        others = [row for row in self._containing(stem(lookup.term.forms[0][0])) if row[0] not in lookup.names]
+        return self._with(lookup, "part", others) if others else lookup
 
     def _token(self, forms: Sequence[str]) -> Token | None:
         """A word of several by what there is of it, the whole or its parts."""
@@ -147,7 +146,7 @@ class Terms:
 
     @functools.cached_property
     def _every(self) -> list[tuple[str, int]]:
-        """Every word that there is, which takes longer than many searches."""
+        """Every word that there is."""
         return self._words.beginning(WORDS, "")
 
     def _containing(self, part: str) -> list[tuple[str, int]]:
@@ -176,7 +175,6 @@ def _commonest(rows: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
 
 LOOKED_AT = 300  # records, and windows, that are looked at
 CANDIDATES = 60  # turns that are weighed closely
-OWN_RECORDS = 600  # records of these turns that are looked at
 MOST_WINDOWS = 2_000  # windows of these turns that are looked at
 PHRASED = 2_000
 """Records with the words of a phrase that are looked at; whether they have the phrase only their texts tell."""
@@ -185,8 +183,6 @@ DAMPING = 5
 """What is added to a rank before its reciprocal counts: the more, the less the first places matter."""
 
 HINTED = 0.3  # what being said at the time that a question hints at adds to a turn's score
-RECENT = 0.05  # what being said just now adds to a turn's score, at most
-HALF_LIFE = 30 * DAY  # seconds after which half of that is left
 TITLE = ROLES.index("title")
 
 
@@ -210,17 +206,14 @@ class Found(NamedTuple):
 class Ranking:
     """Ranks the turns within some limits for looked-up terms.
 
-    ``when`` is the time that was hinted at, ``now`` in seconds since the epoch.
+    ``when`` is the time that was hinted at.
     """
 
-    def __init__(
-        self, words: Postings, limits: Limits, excluded: Sequence[Lookup], when: Period | None, now: float
-    ) -> None:
+    def __init__(self, words: Postings, limits: Limits, excluded: Sequence[Lookup], when: Period | None) -> None:
         self._words = words
         self._limits = limits
         self._not = [(Occur.MustNot, _all_of(lookup)) for lookup in excluded if lookup.known]
         self._when = when
-        self._now = now
         self.capped = False
         """Whether there were more records with the words than were looked at."""
 
@@ -234,12 +227,6 @@ class Ranking:
         by_turn = _by_turn(found)
         limited = Query.boolean_query([(Occur.Must, _any_of(known)), *self._limits.turns])
         windows = self._words.turns(limited, LOOKED_AT)
-        if missing := [] if phrases else [key for key in windows if key not in by_turn][:CANDIDATES]:
-            own = Query.const_score_query(Query.term_set_query(SCHEMA, "turn_key", missing), 0.0)
-            query = Query.boolean_query([(Occur.Must, own), (Occur.Must, _any_of(known))])
-            # The records of turns that only fit as a whole.
-            for key, records in _by_turn(self._records(Occur.Must, query, OWN_RECORDS)).items():
-                by_turn.setdefault(key, records)
         scores = self._fused(by_turn, windows)
         hits = [TurnHit(key, _told(by_turn[key]), score) for key, score in scores.items()]
         hits.sort(key=lambda hit: -hit.score)
@@ -276,12 +263,12 @@ class Ranking:
         """What each turn comes to by the places of its best record and of its best window."""
         # A title says what was talked about, not the answer.
         worth = {key: rows[0].score * (0.5 if rows[0].role == TITLE else 1.0) for key, rows in by_turn.items()}
-        records, windows = _shares(worth), _shares(windows)
+        records = _shares(worth)
+        windows = _shares(windows)
         scores = {}
         for key, rows in by_turn.items():
-            recent = 1 + RECENT * 0.5 ** (max(0.0, self._now - rows[0].time) / HALF_LIFE)
             hinted = 1 + HINTED * bool(self._when and any(self._when.holds(row.time) for row in rows))
-            scores[key] = (records[key] + windows.get(key, 0.0)) * recent * hinted
+            scores[key] = (records[key] + windows.get(key, 0.0)) * hinted
         return scores
 
     def _cover(self, hits: Sequence[TurnHit], lookups: Sequence[Lookup]) -> None:

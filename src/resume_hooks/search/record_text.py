@@ -30,6 +30,14 @@ _FOREIGN = re.compile(r"[^\x00-\x7f]+")  # of most texts only these letters are 
 REACH = 400_000  # characters of a text that are looked through; what was found beyond is shown by the text's start
 LEAD = 1_000  # characters before a phrase that are looked through as well
 MOST_MARKS = 2_000
+MOST_SHOWN = 480
+"""Characters of three sentences that are shown of a text: ten hits of that fit what a model is given at once."""
+
+_SENTENCE_END = re.compile(
+    r"""(?:(?<=\w\w)|(?<=[^\w\s]))[.!?]+["'\u2019\u201d)\]*_`]*\s+(?=\S)|[\u3002\uff01\uff1f]+"""
+)
+"""What ends a sentence, the space behind it included; not a point behind one letter."""
+
 ANYWHERE = 5  # characters of a stem that is marked inside of words, too; a shorter one only where a part begins
 
 _REST = re.compile("[0-9a-z]*")  # of a word, behind its stem
@@ -159,15 +167,15 @@ class Snippet(NamedTuple):
 
 
 def snippet_of(text: Text, marker: Marker, width: int, place: int = 0) -> Snippet:
-    """About ``width`` characters around the densest place of ``text``; the words are looked for from ``place`` on."""
+    """The sentences around the densest place of ``text``; the words are looked for from ``place`` on.
+
+    Where there are none, or they are too long, about ``width`` characters.
+    """
     begin = max(0, place - LEAD) if place > REACH // 2 else 0
     flat = text.shown[begin : begin + REACH]
     marks = marker.marks(text, begin)
     first, last, kinds = _densest(marks, width)
-    start = max(0, min(first - max(0, width - (last - first)) // 3, len(flat) - width))
-    space = flat.find(" ", start, start + 20) if start else -1
-    start = space + 1 if space >= 0 else start  # a word begins there
-    end = min(len(flat), start + width)
+    start, end = _sentences(flat, first, last) or _cut(flat, first, last, width)
     shown = f"{'… ' if start or begin else ''}{flat[start:end].rstrip()}{' …' if end < len(flat) else ''}"
     shift = start - (2 if start or begin else 0)
     spans = [(a - shift, b - shift) for a, b, _ in marks if a >= start and b <= end]
@@ -175,6 +183,34 @@ def snippet_of(text: Text, marker: Marker, width: int, place: int = 0) -> Snippe
     spread = 1 - min(1.0, (last - first) / (4 * width)) if together else 0.0
     terms = frozenset(number for *_, number in marks)
     return Snippet(shown, spans, spread * kinds / max(1, len(terms)), terms)
+
+
+def _sentences(flat: str, first: int, last: int) -> tuple[int, int] | None:
+    """From where to where the sentence with a place goes, with one before and one behind it where there is room.
+
+    None where it is too long.
+    """
+    low = max(0, first - MOST_SHOWN)
+    region = flat[low : last + MOST_SHOWN]
+    ends = [low + found.end() for found in _SENTENCE_END.finditer(region)]
+    before = [0] * (low == 0) + [end for end in ends if end <= first]
+    after = [end for end in ends if end >= last] + [len(flat)] * (low + len(region) == len(flat))
+    if not before or not after or after[0] - before[-1] > MOST_SHOWN:
+        return None
+    start, end = before[-1], after[0]
+    if len(before) > 1 and end - before[-2] <= MOST_SHOWN:
+        start = before[-2]
+    if len(after) > 1 and after[1] - start <= MOST_SHOWN:
+        end = after[1]
+    return start, end
+
+
+def _cut(flat: str, first: int, last: int, width: int) -> tuple[int, int]:
+    """From where to where ``width`` characters around a place go; a word begins there."""
+    start = max(0, min(first - max(0, width - (last - first)) // 3, len(flat) - width))
+    space = flat.find(" ", start, start + 20) if start else -1
+    start = space + 1 if space >= 0 else start
+    return start, min(len(flat), start + width)
 
 
 def _densest(marks: Sequence[Mark], width: int) -> tuple[int, int, int]:

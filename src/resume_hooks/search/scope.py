@@ -84,15 +84,11 @@ def project_at(cwd: str, where: Where) -> Scope:
 
 
 class Entered(NamedTuple):
-    """The ``files`` in scope by their ids, of ``known`` ones; ``headless`` are those of ``runs`` of one question.
-
-    The latter are not among the former.
-    """
+    """The ``files`` in scope by their ids, of ``known`` ones; apart from these ``headless`` runs of one question."""
 
     files: frozenset[int]
     known: int
     headless: frozenset[int]
-    runs: int
 
 
 class Limits(NamedTuple):
@@ -106,7 +102,7 @@ def enter(db: sqlite3.Connection, scope: Scope, where: Where) -> Entered:
     """The files in scope."""
     holds = Project(scope.folders or (), scope.within).holds
     helpers = set() if scope.helpers or scope.sessions is not None else _helpers(db)
-    wanted, headless, runs = set[int](), set[int](), set[str]()
+    wanted, headless = set[int](), set[int]()
     rows = db.execute("SELECT id, session, agent, folder, cwd, path FROM files WHERE hidden=0").fetchall()
     for file_id, session, agent, folder, cwd, path in rows:
         if scope.programs and name_at(path, where) not in scope.programs:
@@ -117,10 +113,9 @@ def enter(db: sqlite3.Connection, scope: Scope, where: Where) -> Entered:
             continue
         if session in helpers:
             headless.add(file_id)
-            runs.add(session)
         else:
             wanted.add(file_id)
-    return Entered(frozenset(wanted), len(rows), frozenset(headless), len(runs))
+    return Entered(frozenset(wanted), len(rows), frozenset(headless))
 
 
 def _helpers(db: sqlite3.Connection) -> set[str]:

@@ -27,6 +27,10 @@ class SearchForm(Strict):
     also: list[str] = Field(description="the further wordings, of --or")
     scope: str = Field(description="all, session, lineage, or the folder whose project was searched")
     how: str
+    nothing_close: bool = Field(description="no hit is more than weak: ask again in other words")
+    suggestions: list[str] = Field(
+        description="words that may help where nothing is close: two that stand near the hits"
+    )
     total: int = Field(description="turns that fit; hits are the best of them")
     more: bool = Field(description="more may fit than were counted")
     hits: list[

@@ -18,10 +18,10 @@ class SearchOptions(
     """Find what was ever said, asked, run or read: also before a compaction, on abandoned branches and by sub-agents.
 
     Ask in words or in a whole sentence. Hits come ranked, each with the words that it has and lacks and how sure it is
-    (strong, fair, weak). Words count inflected, a word that is nowhere also as a part of others or misspelled; the
-    answer says which. Several wordings (--or) find more than one: what several find well comes first. "In quotes" is
-    exact (in a shell: '"in quotes"'), -word must not be there; "last week" or "in June" puts what was said then first.
-    Times are UTC.
+    (strong, fair, weak). Words count inflected, a word that is nowhere also misspelled, and where nothing is found as
+    a part of others; the answer says which. Several wordings (--or) find more than one: what several find well comes
+    first. "In quotes" is exact (in a shell: '"in quotes"'), -word must not be there; "last week" or "in June" puts
+    what was said then first. Times are UTC.
 
     \b
     Examples:
@@ -54,7 +54,7 @@ class SearchOptions(
         help="Where a file was read or written; the end of its path will do. PATH:LINE: which session wrote that line.",
     )
     role: str | None = option(type=click.Choice(sorted(ALIASES)), help="Who said it.")
-    helpers: bool = flag(help="Also headless runs of a single question.")
+    helpers: bool = flag(help="All headless runs of a single question, not only the three that fit best.")
     agent: str = AGENT
     of_parts: Any = OF_PARTS
     limit: int = option(type=click.IntRange(1, MOST_LIMIT), default=10, show_default=True, help="Hits.")

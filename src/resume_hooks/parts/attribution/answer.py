@@ -158,7 +158,7 @@ def _hits(record: Posting, asked: AskedLine, query: Query, sources: Sources) -> 
     found = Hits(sources, [Wording(query, [])]).best([[Found(0, turn)]], 1).hits
     text = one_line(plain_line(asked.lines[asked.number - 1]), WIDTH)
     marks = ((0, len(text)),)
-    return [replace(hit, snippet=text, marks=marks, confidence=SURE, strength=strength(SURE)) for hit in found]
+    return [hit._replace(snippet=text, marks=marks, confidence=SURE, strength=strength(SURE)) for hit in found]
 
 
 def name_of(asked: AskedLine) -> Term:
@@ -199,7 +199,7 @@ class Candidates:
 
     def _calls(self, scope: Scope, having: Sequence[Lookup] = ()) -> list[Posting]:
         within = limits(self._index.db, self._index.words, scope, self._entered.files, self._entered.known)
-        ranking = Ranking(self._index.words, within, (), None, 0)
+        ranking = Ranking(self._index.words, within, (), None)
         found = ranking.records(MOST, having)
         self.capped = self.capped or ranking.capped
         return found

@@ -16,7 +16,6 @@ import operator
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from resume_hooks.paths import open_regular
@@ -62,8 +61,7 @@ Forms = tuple[tuple[str, ...], ...]
 """A term as the index has it: for each token in it the whole, then its parts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sought:
+class Sought(NamedTuple):
     """The words of a search, and which files it is meant for."""
 
     terms: tuple[Forms, ...]

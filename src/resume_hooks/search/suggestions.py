@@ -1,0 +1,43 @@
+"""Words to ask with again where a search found nothing close: such as stand near the words that it did find."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Collection, Sequence
+
+from resume_hooks.search.hits import Hit
+from resume_hooks.search.index.postings import WORDS, Postings
+from resume_hooks.search.index.tokenize import folded, stem
+from resume_hooks.search.query import COMMON
+
+SUGGESTED = 2  # words
+SLIP, FILLER = 2, 10
+"""A word that fewer records have may be a slip, one that more have a filler, unless it is in a small part of all."""
+
+SMALL_PART = 0.05
+
+_WORD = re.compile(r"(?<![\w./-])[^\W\d_]{4,20}(?![\w/-])")
+"""A word of a sentence, no part of a path or a name."""
+
+
+def suggested(hits: Sequence[Hit], known: Collection[str], words: Postings) -> tuple[str, ...]:
+    """The words that tell most of what stands in the snippets of hits, but for stems that are ``known`` already."""
+    shown: dict[str, str] = {}
+    counts = Counter[str]()
+    for hit in hits:
+        by_stem = {stem(folded(word)): word for word in _WORD.findall(hit.snippet)}
+        shown = {**by_stem, **shown}
+        counts.update(by_stem.keys() - known)
+    new = [root for root in counts if shown[root].lower() not in COMMON]
+    telling = {root: counts[root] ** 2 * _telling(root, words) for root in new}
+    best = sorted((root for root in telling if telling[root]), key=lambda root: (-telling[root], root))
+    return tuple(shown[root].lower() for root in best[:SUGGESTED])
+
+
+def _telling(root: str, words: Postings) -> float:
+    """What a word tells, by how few records have it; 0 for one that tells nothing."""
+    rows = words.frequency(WORDS, root)
+    most = max(FILLER, SMALL_PART * words.records)
+    return math.log(words.records / rows) if SLIP <= rows <= most else 0.0
