@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import zlib
 from typing import LiteralString
@@ -194,6 +195,41 @@ def test_nobody_hides_ones_own_sessions(alice: Machine, mallory: Machine, root: 
         _lie(mallory, root, 2_000, "now() + record * interval '1 second'", session_id(number))
     with connected("alice") as db:
         assert SESSION in {hit.session_id for hit in find(["prompt"], db, most=10).hits}
+
+
+def test_a_piece_of_lines_alone_takes_nobodys_time(
+    alice: Machine, mallory: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a million line feeds, packed into 500 bytes, of which forty turns are said to be: few lines are read."""
+    sent(alice, written(alice))
+    body = b"\n" * 500_000
+    lines = 0
+    read = finding._HitReader._texts
+
+    def counting(reader: finding._HitReader, given: list[bytes], number: int, *, subagent: bool) -> object:
+        nonlocal lines
+        lines += len(given)
+        return read(reader, given, number, subagent=subagent)
+
+    monkeypatch.setattr(finding._HitReader, "_texts", counting)
+    _forge(mallory, body, len(body), [(record, "prompt") for record in range(40)])
+    with connected("alice") as db:
+        assert {hit.session_id for hit in find(["prompt"], db, most=10).hits} == {SESSION}
+        assert db.refused >= 40
+    assert lines < 400_000
+
+
+def _forge(member: Machine, body: bytes, records: int, turns: list[tuple[int, str]]) -> None:
+    """Have a member share a session of one piece by statements of her own: its turns, and what they are said to say."""
+    words = [" ".join(f"'{word}':1A" for word in said.split()) for _, said in turns]
+    piece = (records, len(body), hashlib.sha256(body).digest(), zlib.compress(body), [record for record, _ in turns])
+    with connected(member.team.service) as db, db.transaction():
+        db.run(
+            "select team.append(team.begin_session(%s, %s, '{}', null, false, null), '', 0, '', %s, %s, %s, %s, 'r', '{}',"
+            " %s, array(select now() + interval '1 hour' + n * interval '1 second' from unnest(%s::int[]) n), %s)",
+            (session_id(5), member.team.machine, *piece, piece[-1], words),
+        )
+        db.run("select team.share(%s, 't', '', null)", (session_id(5),))
 
 
 def _lie(member: Machine, root: Connection, turns: int, at: str, session: str = session_id(5)) -> None:

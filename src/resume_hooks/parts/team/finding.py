@@ -9,8 +9,9 @@ that others' are not found.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -46,6 +47,9 @@ _LARGEST = 8 * 1024 * 1024
 
 _MOST_OF_ONE = 64 * 1024 * 1024
 """Bytes of one member's pieces that are looked into, so that nobody's rows take all the time of others' searches."""
+
+_LEAST_LINE = 200
+"""Bytes that each line counts as at least: millions of empty ones would take minutes."""
 
 _INSTANT = timedelta(microseconds=1)
 _AHEAD = timedelta(days=1)
@@ -248,11 +252,14 @@ class _Reading:
                 turns, packed = pieces[piece.part, piece.first], data.get((piece.part, piece.first))
                 slices = slices_of(piece.part, piece.first, piece.stored, self._db) if packed is None else [packed]
                 try:
-                    lines = b"".join(unpacked(slices, piece.raw, piece.sha))
+                    body = b"".join(unpacked(slices, piece.raw, piece.sha))
                 except ImportFailed:
                     self._db.refused += len(turns)
                     continue
-                for place in turns:
+                if not self._may_split(body, sessions[asked[piece[:2]].session]):
+                    self._db.refused += len(turns)
+                    continue
+                for place, lines in _split(body, turns):
                     row = asked[place[:2]]
                     hit = self._shown.hit(row, place, lines, sessions[row.session])
                     hits += [hit] if hit else []
@@ -264,6 +271,20 @@ class _Reading:
         may = piece.raw <= _LARGEST and piece.stored <= _LARGEST and self._read[session.owner] <= _MOST_OF_ONE
         self._db.refused += not may
         return may
+
+    def _may_split(self, body: bytes, session: TeamSession) -> bool:
+        """Whether the lines of a piece are looked at, which are few in all that a client wrote."""
+        self._read[session.owner] += max(0, body.count(b"\n") * _LEAST_LINE - len(body))
+        return self._read[session.owner] <= _MOST_OF_ONE
+
+
+def _split(body: bytes, turns: list[_Place]) -> Iterator[tuple[_Place, list[bytes]]]:
+    """Each turn of a piece with its lines, which end where the next one begins: none is read twice."""
+    lines, starts = body.split(b"\n"), sorted({place.record for place in turns})
+    ends = dict(itertools.pairwise(starts))
+    for place in turns:
+        end = ends.get(place.record, place.first + len(lines))
+        yield place, lines[place.record - place.first : end - place.first]
 
 
 class _HitReader:
@@ -281,9 +302,9 @@ class _HitReader:
         self._phrases = [Phrase(term.text) for term in query.terms if term.exact]
         self._without = [Phrase(term.text) for term in query.excluded if term.exact]
 
-    def hit(self, row: _Row, place: _Place, text: bytes, session: TeamSession) -> TeamHit | None:
-        """A turn as a hit, by its best record; None where its text does not bear it out."""
-        name, lines = place.name, text.split(b"\n")[row.record - place.first :]
+    def hit(self, row: _Row, place: _Place, lines: list[bytes], session: TeamSession) -> TeamHit | None:
+        """A turn as a hit, by its best record; None where its lines do not bear it out."""
+        name = place.name
         best: tuple[int, Snippet] | None = None
         missing = set(range(len(self._phrases)))
         terms: set[int] = set()
