@@ -254,6 +254,40 @@ begin
   return v_id;
 end $$;
 
+-- As before, with whose each turn is, and without those of some: nobody's fill the pages of a search.
+drop function team.find(tsquery, timestamptz, int, boolean, text, timestamptz);
+create function team.find(p_query tsquery, p_since timestamptz, p_most int, p_mine boolean, p_project text,
+                          p_until timestamptz default 'infinity', p_without name[] default '{}')
+returns table(session bigint, part bigint, record int, at timestamptz, rank real, said_by name, mine boolean)
+language plpgsql stable security definer set search_path=pg_catalog,team,pg_temp as $$
+declare v_me int := required(); scopes int[] := my_scopes(); parts bigint[]; most int := least(greatest(p_most, 1), 100);
+        v_from timestamptz := least(p_until, now()); hi timestamptz := p_until; lo timestamptz; days int := 15;
+        got int := 0; k int; v_without int[] := array(select m.id from member m where m.login = any(p_without));
+begin
+  if p_mine then scopes := array(select s.scope from session s where s.owner = v_me group by 1); end if;
+  select coalesce(array_agg(p.id), '{}') into parts from grant_ g
+    join session s on s.session_id = g.session_id and s.owner = g.owner and s.live join part p on p.session = s.id
+    where g.member = v_me and (g.until is null or g.until > now()) and not p_mine;
+  loop
+    lo := greatest(p_since, case when days > 2000 then '-infinity' else v_from - days * interval '1 day' end);
+    return query select s.id, x.part, x.record, x.at, ts_rank_cd(x.tsv, p_query), m.login, s.owner = v_me from (
+        select w.part, w.record, w.at, w.tsv from passage w
+        where w.at >= lo and w.at < hi and w.tsv @@ p_query and (w.scope = any(scopes) or w.part = any(parts))
+          and (not p_mine and p_project = '' and v_without = '{}' or exists(
+            select 1 from part p join session s on s.id = p.session where p.id = w.part
+              and (not p_mine or s.owner = v_me) and (p_project = '' or s.project = p_project)
+              and s.owner <> all(v_without)))
+        order by w.at desc limit most - got) x
+      join part p on p.id = x.part join session s on s.id = p.session join member m on m.id = s.owner;
+    get diagnostics k = row_count;
+    got := got + k;
+    exit when got >= most or lo <= p_since or lo = '-infinity';
+    hi := lo; days := days * 4;
+  end loop;
+end $$;
+revoke all on function team.find(tsquery, timestamptz, int, boolean, text, timestamptz, name[]) from public;
+grant execute on function team.find(tsquery, timestamptz, int, boolean, text, timestamptz, name[]) to rh_member;
+
 -- As before, under the lock under which a session begins: no generation comes with the rights of a moment ago.
 create or replace function team.share(p_session text, p_kind "char", p_whom text, p_until timestamptz) returns int
 language plpgsql security definer set search_path=pg_catalog,team,pg_temp as $$
