@@ -15,6 +15,7 @@ from resume_hooks.parts.team import connect, sharing
 from resume_hooks.parts.team.connect import TeamFailed, connected
 from resume_hooks.parts.team.fetching import resume
 from resume_hooks.parts.team.finding import find
+from resume_hooks.parts.team.rows import Database
 from resume_hooks.parts.team.sessions import listed, named
 from tests.builders import conversation, custom_title, session_id
 from tests.needs import REPO
@@ -323,6 +324,41 @@ def test_an_open_transaction_blocks_no_retiring(alice: Machine, mallory: Machine
             own.run("set lock_timeout = '2s'")
             for login in ("alice", "mallory"):
                 own.run("select team.settle_member(%s, 'retire', '')", (login,))
+
+
+@pytest.mark.parametrize("act", ["retire", "give", "remove"])
+@pytest.mark.parametrize("holder", ["mallory", "alice"])
+def test_no_lock_keeps_a_member_in(alice: Machine, mallory: Machine, root: Connection, act: str, holder: str) -> None:
+    """Neither her own nor an accomplice's: her rights end at once, and what is held goes when it is asked for again."""
+    for machine in (mallory, alice):
+        sent(machine, written(machine, session=session_id(5 if machine is mallory else 6)))
+    held = session_id(5 if holder == "mallory" else 6)
+    project = "select team.project_add('host/mine'), team.project_admit('host/mine', 'mallory', true)"
+    with connected(holder) as db:
+        db.run(project)
+        db.run("select team.share(%s, 'g', 'mallory', null), team.share(%s, 't', '', null)", (held, held))
+    with connected(holder) as db, db.transaction():
+        db.run("select team.project_admit('host/mine', 'mallory', false)")
+        db.run("select team.share(%s, 'g', 'mallory', null), team.share(%s, 't', '', null)", (held, held))
+        with connected("admin") as own:
+            own.run("set lock_timeout = '2s'")
+            settled(own, "mallory", act)
+        told = root.execute("select detail from team.audit where act = %s", (act,)).fetchone()
+        assert told
+        kept = holder == "mallory" and act != "retire"
+        assert told[0]["held"] == int(kept)
+        with pytest.raises(TeamFailed, match="no member"), connected("mallory") as again, connect.refusals():
+            again.run("select team.required()")
+    if not kept:
+        return
+    with connected("admin") as own:
+        settled(own, str(told[0]["as"]), act)
+    assert one(root, "select count(*) from team.session s join team.member m on m.id = owner where role is null") == 0
+
+
+def settled(db: Database, login: str, act: str) -> None:
+    """Have the admin say what a member is from now on."""
+    db.run("select team.settle_member(%s, %s, %s)", (login, act, "admin" if act == "give" else ""))
 
 
 def test_no_member_locks_a_table_against_others(alice: Machine, root: Connection) -> None:

@@ -89,11 +89,35 @@ begin
   return v_machine;
 end $$;
 
+-- Of sessions those whose rows nobody's transaction holds, nor those of any that went on from them: locked, to be deleted
+-- without waiting.
+create function team.free_of(p_sessions bigint[]) returns bigint[]
+language plpgsql security definer set search_path=pg_catalog,team,pg_temp as $$
+declare v_held bigint[] := array(
+  select id from session where id = any(p_sessions) or base = any(p_sessions) for update skip locked);
+begin
+  return array(select s.id from session s where s.id = any(p_sessions) and s.id = any(v_held)
+    and not exists(select 1 from session d where d.base = s.id and d.id <> all(v_held)));
+end $$;
+revoke all on function team.free_of(bigint[]) from public;
+
+-- What a member may read by the word of others ends. What somebody's transaction holds is left: nobody is him any more.
+create function team.end_rights(p_member int) returns void
+language sql security definer set search_path=pg_catalog,team,pg_temp as $$
+  delete from project_member where ctid = any(array(
+    select ctid from project_member where member = p_member for update skip locked));
+  delete from grant_ where ctid = any(array(
+    select ctid from grant_ where member = p_member for update skip locked)) $$;
+revoke all on function team.end_rights(int) from public;
+
 -- As before. 'keep' binds a member to his own role, which bears another name now, or to the one that took the place of
 -- his under the same name: never to a role beside his. 'keep' of one who was retired lets his own role be him again.
+-- Who is retired is nobody from then on, whatever transactions are open: sessions that one of them holds stay his, are
+-- counted in the audit ('held'), and go when it is asked for again, of the name that he has then ('as').
 create or replace function team.settle_member(p_login name, p_act text, p_to name) returns int
 language plpgsql security definer set search_path=pg_catalog,team,pg_temp as $$
-declare v_member int; v_to int; v_name name; v_role oid; v_own oid; n int := 0;
+declare v_member int; v_to int; v_name name; v_role oid; v_own oid; v_private int[]; v_theirs text[]; n int := 0;
+        v_left int := 0;
 begin
   if not exists(select 1 from member where id = me() and admin) then
     raise exception 'for an admin' using errcode='42501';
@@ -111,6 +135,7 @@ begin
       raise exception '% is another role than that of %, whose private sessions it must not read', v_name, p_login
         using errcode='42501';
     end if;
+    if exists(select 1 from member where id = v_member and role is null) then perform end_rights(v_member); end if;
     update member set login = v_name, role = v_role, retired = null where id = v_member;
   elsif p_act not in ('retire', 'give', 'remove') then
     raise exception 'no such act' using errcode='22023';
@@ -118,26 +143,31 @@ begin
     raise exception 'another admin can do that' using errcode='42501';
   else
     update member set retired = v_own, role = null, admin = false, login = case when role is null then login
-      else left(login::text, 40) || ' (left, ' || id || ')' end where id = v_member;
-    delete from project_member where member = v_member;
-    delete from grant_ where member = v_member;
+      else left(login::text, 40) || ' (left, ' || id || ')' end where id = v_member returning login into v_name;
+    perform end_rights(v_member);
     if p_act = 'give' then
-      delete from grant_ where owner = v_member and session_id in (
-        select session_id from session where owner = v_to or owner = v_member and scope in (
-          select id from scope where kind = 'm')) or owner = v_member and member = v_to;
-      update grant_ set owner = v_to where owner = v_member;
-      update session set owner = v_to, given = true
-        where owner = v_member and scope not in (select id from scope where kind = 'm');
+      v_private := array(select id from scope where kind = 'm');
+      v_theirs := array(select session_id from session where owner = v_to);
+      update session set owner = v_to, given = true where id = any(array(
+        select id from session where owner = v_member and scope <> all(v_private) for no key update skip locked));
       get diagnostics n = row_count;
+      update grant_ set owner = v_to where ctid = any(array(select ctid from grant_
+        where owner = v_member and member <> v_to and session_id <> all(v_theirs)
+          and session_id in (select session_id from session where owner = v_to) for update skip locked));
+      delete from grant_ where ctid = any(array(select ctid from grant_ where owner = v_member and session_id not in (
+        select session_id from session where owner = v_member and scope <> all(v_private)) for update skip locked));
       update project set owner = v_to where owner = v_member;
+      select count(*) into v_left from session where owner = v_member and scope <> all(v_private);
     elsif p_act = 'remove' then
-      delete from grant_ where owner = v_member;
-      delete from session where owner = v_member;
+      delete from grant_ where ctid = any(array(select ctid from grant_ where owner = v_member for update skip locked));
+      delete from session where id = any(free_of(array(select id from session where owner = v_member)));
       get diagnostics n = row_count;
-      delete from sdk_part where owner = v_member;
+      delete from sdk_part where id = any(array(select id from sdk_part where owner = v_member for update skip locked));
+      select count(*) into v_left from session where owner = v_member;
     end if;
   end if;
-  insert into audit(act, detail) values(p_act, jsonb_build_object('member', p_login, 'to', p_to, 'sessions', n));
+  insert into audit(act, detail) values(p_act, jsonb_build_object(
+    'member', p_login, 'to', p_to, 'sessions', n, 'held', v_left, 'as', v_name));
   return n;
 end $$;
 
