@@ -12,12 +12,15 @@ import pytest
 from resume_hooks.derive.imports.bring_in import BundleOptions
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.team import connect, sharing
+from resume_hooks.parts.team.ancestry import of_team, with_team
 from resume_hooks.parts.team.connect import TeamFailed, connected
 from resume_hooks.parts.team.fetching import resume
 from resume_hooks.parts.team.finding import find
 from resume_hooks.parts.team.rows import Database
 from resume_hooks.parts.team.sessions import listed, named
-from tests.builders import conversation, custom_title, session_id
+from resume_hooks.sessions.lineage import Ancestor, Family
+from resume_hooks.sessions.link_log import read_links
+from tests.builders import SESSION, conversation, custom_title, session_id
 from tests.needs import REPO
 from tests.parts.team.conftest import Machine
 from tests.parts.team.server import Connection, Server
@@ -293,6 +296,56 @@ def test_no_title_passes_for_an_id(alice: Machine, mallory: Machine) -> None:
         for locator in (asked, session_id(9)):
             with pytest.raises(SessionNotFound):
                 named(locator, db)
+
+
+@pytest.mark.parametrize("where", ["here", "on the other machine"])
+def test_a_strangers_session_is_no_child_of_ones_own(
+    alice: Machine, desk: Machine, mallory: Machine, where: str
+) -> None:
+    """Pushed under the id of a session of hers, here or pushed from elsewhere: resumed it is not linked to it."""
+    if where == "here":
+        written(alice)
+    else:
+        sent(desk, written(desk))
+    sent(mallory, written(mallory, [custom_title("Payroll"), *conversation(2)]))
+    with connected("mallory") as db:
+        db.run("select team.share(%s, 't', '', null)", (SESSION,))
+    with connected("alice") as db:
+        wish = BundleOptions(str(alice.home.root), whole=True, force=False, dry_run=False)
+        came, notes = resume(named(f"mallory:{SESSION}", db), wish, db, alice.where)
+        assert [row.session_id for row in Family(alice.where).lineage(came[0].receipt.file)] == [came[0].session_id]
+    assert read_links(alice.where) == []
+    assert "one of yours has its id" in notes[-1]
+
+
+def test_an_ancestor_is_its_childs_owners(alice: Machine, mallory: Machine, tmp_path: Path) -> None:
+    """Or the reader's: whoever pushes a session under the id of a private one stands in nobody else's lineage."""
+    bob = Machine(tmp_path / "bobs", "bob")
+    parent, child, own = session_id(1), session_id(2), session_id(3)
+    sent(bob, written(bob, session=parent))
+    for machine, name in ((bob, child), (alice, own)):
+        head = {"continue_metadata": {"parent_session_id": parent, "kind": "handoff"}, "type": "x"}
+        sent(machine, written(machine, [head, *conversation(2, session_id=name)], name))
+    sent(mallory, written(mallory, session=parent))
+    for login, name in (("bob", child), ("mallory", parent)):
+        with connected(login) as db:
+            db.run("select team.share(%s, 't', '', null)", (name,))
+
+    def seen(rows: list[Ancestor]) -> list[tuple[str, str, str]]:
+        return [(row.session_id, row.status, row.owner) for row in rows]
+
+    with connected("alice") as db:
+        assert seen(of_team(named(f"bob:{child}", db), db)) == [(parent, "private", ""), (child, "team", "bob")]
+        here = Family(alice.where).lineage(str(alice.home.project() / f"{own}.jsonl"))
+        assert seen(with_team(here, db, alice.where)) == [(parent, "private", ""), (own, "present", "")]
+        wish = BundleOptions(str(alice.home.root), whole=True, force=False, dry_run=False)
+        (came,), _ = resume(named(f"bob:{child}", db), wish, db, alice.where)
+        here = Family(alice.where).lineage(came.receipt.file)
+        assert seen(with_team(here, db, alice.where)) == [
+            (parent, "private", ""), (child, "team", "bob"), (came.session_id, "present", ""),
+        ]  # fmt: skip
+    with connected("bob") as db:
+        assert seen(of_team(named(child, db), db))[0] == (parent, "team", "bob")
 
 
 def test_who_is_let_back_changes_nothing_that_was_given(alice: Machine, mallory: Machine, root: Connection) -> None:

@@ -38,6 +38,7 @@ from resume_hooks.parts.team.stored_pieces import (
 from resume_hooks.parts.team.team_file import folder
 from resume_hooks.paths import Where, is_session_id, private_folder, read_object
 from resume_hooks.reading.bundle import MAX_FILES, Head, Sums
+from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.storage import removal, state_file
 from resume_hooks.storage.staging import MAX_BYTES
@@ -92,11 +93,15 @@ def resume(
         name = f"the team ({wanted.owner}, {wanted.machine}, {wanted.session_id})"
         with _unpacked(wanted, db, where) as (packed, _):
             came = import_sessions([packed], name, options._replace(whole=False), where)
+        whose = "a member's who left" if wanted.given else f"{wanted.owner}'s"
+        notes = [f"It is {whose}: the conversation alone came, and nobody verified what it says."]
+        if _is_own(wanted.session_id, db, where):
+            return came, [*notes, "It is linked to no other: one of yours has its id."]
         if not options.dry_run and not came[0].existing:
             with contextlib.suppress(OSError):
-                record_link(Link(came[0].session_id, wanted.session_id, KIND, clock.now()), where)
-        whose = "a member's who left" if wanted.given else f"{wanted.owner}'s"
-        return came, [f"It is {whose}: the conversation alone came, and nobody verified what it says."]
+                link = Link(came[0].session_id, wanted.session_id, KIND, clock.now(), owner=wanted.owner)
+                record_link(link, where)
+        return came, notes
     line, notes = _ancestors(wanted, db)
     with contextlib.ExitStack() as stack:
         fetched = [stack.enter_context(_unpacked(session, db, where)) for session in line]
@@ -106,6 +111,12 @@ def resume(
                 if not one.existing:
                     _remember(session, parts, one, where)
     return came, notes
+
+
+def _is_own(session_id: str, db: Database, where: Where) -> bool:
+    """Whether an id is that of a session of one's own, here or on another machine: its lineage is nobody else's."""
+    own = [session for session in of_ids(db, [session_id], mine=True) if not session.given]
+    return bool(own) or Family(where).has(session_id)
 
 
 def pull(wanted: TeamSession, db: Database, where: Where) -> str:

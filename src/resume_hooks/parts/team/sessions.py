@@ -38,6 +38,7 @@ where s.live
 """
 _OWN = " and s.owner = (select team.me())"
 _OTHERS = " and s.owner <> (select team.me())"
+_OF_OWNER = " and m.login = %(owner)s"
 _IN_ROWS = " and s.id = any(%(rows)s::bigint[])"
 _IN_IDS = " and s.session_id = any(%(ids)s::text[])"
 _NAMED = """ and (s.session_id = any(%(words)s::text[]) or starts_with(s.session_id, %(last)s)
@@ -101,9 +102,14 @@ def of_rows(db: Database, numbers: list[int]) -> list[TeamSession]:
     return db.rows(_QUERY + _IN_ROWS + _NEWEST, {"rows": numbers, "most": len(numbers)}, _LISTED)
 
 
-def of_ids(db: Database, ids: list[str], *, mine: bool = False) -> list[TeamSession]:
-    """The sessions with these ids that one may see, the newest first; several machines may have the same."""
-    return _found(db, _IN_IDS + _NEWEST, {"ids": ids}, mine=mine, most=_MOST_NAMED)
+def of_ids(db: Database, ids: list[str], *, mine: bool = False, owner: str = "") -> list[TeamSession]:
+    """The sessions with these ids that one may see, an ``owner``'s alone where one is named, the newest first.
+
+    Several machines, and several members, may have the same.
+    """
+    which = _IN_IDS + (_OF_OWNER if owner else "") + _NEWEST
+    found = _found(db, which, {"ids": ids, "owner": owner}, mine=mine, most=_MOST_NAMED)
+    return [session for session in found if owner in {"", session.owner}]
 
 
 def named(locator: str, db: Database, *, mine: bool = False) -> TeamSession:

@@ -75,7 +75,7 @@ def lineage(options: VerbOptions, here: Callable[[VerbOptions], list[Ancestor]])
             if options.locator is None:
                 raise
             return of_team(named(options.locator, db), db)
-        return with_team(rows, db)
+        return with_team(rows, db, options.where)
 
 
 def _hits_text(hits: Sequence[TeamHit]) -> str:
