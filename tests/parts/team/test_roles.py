@@ -280,22 +280,32 @@ def test_ones_own_is_named_before_a_twin(carol: Machine, alice: Machine, mallory
     assert (found.mine, found.given) == (True, False)
 
 
-def test_no_title_passes_for_an_id(alice: Machine, mallory: Machine) -> None:
-    """Who asks by an id is given nothing else, whatever somebody calls a session."""
-    asked = f"carol:{session_id(9)}"
-    sent(
-        mallory,
-        written(
-            mallory, [custom_title(asked, session_id(8)), *conversation(2, session_id=session_id(8))], session_id(8)
-        ),
-    )
+@pytest.mark.parametrize("asked", [f"carol:{session_id(9)}", "carol:00000009", "carol@desk:00000009", "carol:0000"])
+def test_no_title_passes_for_an_id(alice: Machine, mallory: Machine, asked: str) -> None:
+    """Who asks by an id, or its beginning, is given nothing else, whatever somebody calls a session."""
+    name = session_id(8)
+    sent(mallory, written(mallory, [custom_title(asked, name), *conversation(2, session_id=name)], name))
     with connected("mallory") as db:
-        db.run("select team.share(%s, 't', '', null)", (session_id(8),))
+        db.run("select team.share(%s, 't', '', null)", (name,))
     with connected("alice") as db:
-        assert named(session_id(8), db).title == asked
-        for locator in (asked, session_id(9)):
-            with pytest.raises(SessionNotFound):
-                named(locator, db)
+        assert named(name, db).title == asked
+        with pytest.raises(SessionNotFound):
+            named(asked, db)
+        with pytest.raises(SessionNotFound):
+            named("00000009", db)
+        assert named("00000008", db).title == asked
+
+
+def test_ones_own_is_named_before_a_stranger_s_that_begins_alike(alice: Machine, mallory: Machine) -> None:
+    """By the beginning of its id; hers is named with her login before it."""
+    own, twin = f"{SESSION[:-1]}2", f"{SESSION[:-1]}3"
+    sent(alice, written(alice, session=own))
+    sent(mallory, written(mallory, session=twin))
+    with connected("mallory") as db:
+        db.run("select team.share(%s, 't', '', null)", (twin,))
+    with connected("alice") as db:
+        assert named(SESSION[:8], db).session_id == own
+        assert named(f"mallory:{SESSION[:8]}", db).session_id == twin
 
 
 @pytest.mark.parametrize("where", ["here", "on the other machine"])
