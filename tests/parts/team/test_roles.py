@@ -459,6 +459,24 @@ def test_retention_waits_for_nobody(alice: Machine, mallory: Machine, root: Conn
     assert one(root, "select to_regclass('team.passage_202001') is null")
 
 
+def test_retention_passes_over_what_is_held(alice: Machine, mallory: Machine, root: Connection) -> None:
+    """Fifty sessions in one open transaction: each that waited would keep the rest, and what was deleted, locked."""
+    begin = "select team.begin_session('old' || n, %s, %s, null, false, null) from generate_series(1, 50) n"
+    sent(alice, written(alice))
+    with connected("mallory") as db:
+        db.run(begin, (mallory.team.machine, '{"ended": "2020-01-01T00:00:00Z"}'))
+    root.execute("update team.session set ended = '2020-01-01T00:00:00Z'")
+    with connected("mallory") as db, db.transaction():
+        db.run(begin, (mallory.team.machine, "{}"))
+        with connected("admin") as own:
+            own.run("set lock_timeout = 0; set statement_timeout = '10s'")
+            own.run("select team.retain(30)")
+    assert one(root, "select count(*) from team.session") == 50
+    with connected("admin") as own:
+        own.run("select team.retain(30)")
+    assert rows(root, "session") == []
+
+
 def test_an_open_search_blocks_nobody(alice: Machine, mallory: Machine, root: Connection) -> None:
     """Sessions begin, and retention runs, though a month's table has to wait; what can't wait is said clearly."""
     month = one(root, "select 'passage_' || to_char(now() + interval '1 month', 'YYYYMM')")

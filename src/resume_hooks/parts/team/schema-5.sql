@@ -360,32 +360,21 @@ begin
   return n;
 end $$;
 
--- As before; what Agent SDK programs keep goes, too, once it is as old, and nothing that is older comes back. Nothing is
--- waited for long, since others would wait behind it: what somebody's transaction holds goes the next time.
+-- As before; what Agent SDK programs keep goes, too, once it is as old, and nothing that is older comes back. No row is
+-- waited for, since others would wait behind it: what somebody's transaction holds goes the next time.
 create or replace function team.retain(p_days int) returns int
 language plpgsql security definer set search_path=pg_catalog,team,pg_temp set lock_timeout='500ms' as $$
-declare v_old timestamptz := now() - p_days * interval '1 day'; v_id bigint; v_name text; v_empty boolean; n int := 0;
+declare v_old timestamptz := now() - p_days * interval '1 day'; v_name text; v_empty boolean; n int := 0;
 begin
   if p_days < 1 or not exists(select 1 from member where id = me() and admin) then
     raise exception 'for an admin' using errcode='42501';
   end if;
   update about set days = p_days;
-  for v_id in select id from session
-      where case when isfinite(instant(ended, pushed)) then instant(ended, pushed) else pushed end < v_old loop
-    begin
-      delete from session where id = v_id;
-      n := n + 1;
-    exception when lock_not_available then
-      null;
-    end;
-  end loop;
-  for v_id in select id from sdk_part where mtime < extract(epoch from v_old) * 1000 loop
-    begin
-      delete from sdk_part where id = v_id;
-    exception when lock_not_available then
-      null;
-    end;
-  end loop;
+  delete from session where id = any(free_of(array(select id from session
+    where case when isfinite(instant(ended, pushed)) then instant(ended, pushed) else pushed end < v_old)));
+  get diagnostics n = row_count;
+  delete from sdk_part where id = any(array(
+    select id from sdk_part where mtime < extract(epoch from v_old) * 1000 for update skip locked));
   for v_name in select relname from pg_class where relnamespace = 'team'::regnamespace and relkind = 'r'
       and relname ~ '^passage_\d{6}$' and relname < 'passage_' || to_char(v_old, 'YYYYMM') loop
     execute format('select not exists(select 1 from team.%I)', v_name) into v_empty;
