@@ -478,7 +478,7 @@ def test_retention_passes_over_what_is_held(alice: Machine, mallory: Machine, ro
 
 
 def test_an_open_search_blocks_nobody(alice: Machine, mallory: Machine, root: Connection) -> None:
-    """Sessions begin, and retention runs, though a month's table has to wait; what can't wait is said clearly."""
+    """Retention runs though a month's table has to wait; what can't wait is said clearly."""
     month = one(root, "select 'passage_' || to_char(now() + interval '1 month', 'YYYYMM')")
     root.execute(f"drop table team.{month}".encode())
     with connected("mallory") as db, db.transaction():
@@ -486,7 +486,13 @@ def test_an_open_search_blocks_nobody(alice: Machine, mallory: Machine, root: Co
         assert sent(alice, written(alice)).result == "sent"
         with connected("admin") as own:
             own.run("select team.retain(3000)")
-    sent(alice, written(alice, session=session_id(8)))
+    with connected("mallory") as db, db.transaction():
+        db.run("select team.begin_session('x', %s, '{}', null, false, null)", (mallory.team.machine,))
+        with connected("alice") as other:
+            other.run("set lock_timeout = '2s'")
+            assert find(["prompt"], other, most=5).hits, "no push locks the words"
+    with connected("admin") as own:
+        own.run("select team.retain(3000)")
     assert one(root, f"select to_regclass('team.{month}') is not null")
     root.execute("begin; lock table team.session")
     with pytest.raises(TeamFailed, match="lock timeout") as refused, connected("alice") as db:

@@ -182,7 +182,7 @@ end $$;
 revoke all on function team.instant(text, timestamptz) from public;
 
 -- The months that words are kept by, two years ahead; the words of others lie together. While somebody's search has not
--- ended none is made, nor waited for long: the next session that begins makes it.
+-- ended none is made, nor waited for long: the next session that an admin begins, or retention, makes it.
 create function team.make_months() returns void
 language plpgsql security definer set search_path=pg_catalog,team,pg_temp set lock_timeout='500ms' as $$
 declare v_month date; v_name text;
@@ -232,7 +232,8 @@ begin
   if length(p_session) not between 1 and 200 or pg_column_size(p_about) > 20000 then
     raise exception 'too long' using errcode='22023';
   end if;
-  if to_regclass('team.passage_' || to_char(now() + interval '1 month', 'YYYYMM')) is null then
+  if to_regclass('team.passage_' || to_char(now() + interval '1 month', 'YYYYMM')) is null
+      and exists(select 1 from member where id = v_me and admin) then       -- it locks all words until the caller is done
     perform make_months();
   end if;
   perform lock_own(v_me);
