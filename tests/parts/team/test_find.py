@@ -10,7 +10,8 @@ from typing import LiteralString
 
 import pytest
 
-from resume_hooks.parts.team import finding, sharing, turn_reading
+from resume_hooks.errors import ImportFailed
+from resume_hooks.parts.team import fetching, finding, sharing, turn_reading
 from resume_hooks.parts.team.connect import connected
 from resume_hooks.parts.team.finding import asked_of, find
 from resume_hooks.parts.team.sessions import listed, named
@@ -218,6 +219,17 @@ def test_a_piece_of_lines_alone_takes_nobodys_time(
         assert {hit.session_id for hit in find(["prompt"], db, most=10).hits} == {SESSION}
         assert db.refused >= 40
     assert lines < 400_000
+
+
+@pytest.mark.parametrize("records", [1, 1_001])
+def test_a_session_of_empty_lines_is_not_taken(
+    alice: Machine, mallory: Machine, monkeypatch: pytest.MonkeyPatch, records: int
+) -> None:
+    """Each costs time: neither more than she says, nor more than of any import, are taken."""
+    monkeypatch.setattr(fetching, "MAX_LINES", 1_000)
+    _forge(mallory, session_bytes([user("prompt", uuid="u", ts=1)]) + b"\n" * 1_000, records, [(0, "prompt")])
+    with connected("alice") as db, pytest.raises(ImportFailed, match=r"damaged|more than 1,000 lines"):
+        fetching.pull(named(session_id(5), db), db, alice.where)
 
 
 def test_nobody_fills_a_search(alice: Machine, mallory: Machine, tmp_path: Path) -> None:

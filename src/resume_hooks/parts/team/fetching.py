@@ -41,7 +41,7 @@ from resume_hooks.reading.bundle import MAX_FILES, Head, Sums
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.storage import removal, state_file
-from resume_hooks.storage.staging import MAX_BYTES
+from resume_hooks.storage.staging import MAX_BYTES, MAX_LINES
 
 KIND = "team"
 """How a session is linked to the colleague's that it was made of."""
@@ -241,14 +241,21 @@ def _fetched(session: TeamSession, db: Database, where: Where, made: list[str]) 
 def _fetch_part(listed: _Listed, path: str, budget: _Budget, db: Database) -> _Part:
     """A file of a session, in a new one of ours. ImportFailed, OSError."""
     digest, lines, chain, size = hashlib.sha256(), 0, b"", 0
+    is_lined = not listed.name or listed.name.endswith(".jsonl")  # another text is one record
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, state_file.MODE), "wb") as stream:
         for piece, slices in _pieces(listed, db):
             if piece.first != lines or size + piece.raw > MAX_BYTES:
                 raise damaged()
+            if is_lined and lines + piece.records > MAX_LINES:
+                raise ImportFailed(f"It has more than {MAX_LINES:,} lines", "No transcript has so many.")
+            ended = 0
             for body in unpacked(slices, piece.raw, piece.sha):
                 budget.take(len(body))
                 size += stream.write(body)
                 digest.update(body)
+                ended += body.count(b"\n")
+            if is_lined and ended != piece.records:
+                raise damaged()
             chain = hashlib.sha256(chain + piece.sha).digest()
             lines += piece.records
     if (lines, chain) != (listed.records, listed.head):
