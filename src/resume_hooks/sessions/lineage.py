@@ -106,6 +106,11 @@ class Family:
         """A file of a parent that can be read, the client's or an archived copy; None where it is gone."""
         return self._present(parent, child_path) or self.readable(parent.session_id)
 
+    def has(self, session_id: str) -> bool:
+        """Whether a session is here, any client's, or an archived copy of it."""
+        here = find_session(session_id, self._where) or self._of_another(session_id)
+        return bool(here or self._kept(session_id))
+
     def readable(self, session_id: str) -> str | None:
         """The path of a session's archived copy; None where there is none that can be read."""
         archived = self._kept(session_id)

@@ -19,13 +19,17 @@ MAX_BYTES = 64 * 1024 * 1024  # bytes of the file that are read: some 300,000 li
 
 
 class Link(NamedTuple):
-    """``child_id`` came from ``parent_id`` by ``kind`` (clear, handoff, rollover...) at an instant."""
+    """``child_id`` came from ``parent_id`` by ``kind`` (clear, handoff, rollover...) at an instant.
+
+    ``owner``: the login of whose session the parent is, where it is a colleague's.
+    """
 
     child_id: str
     parent_id: str
     kind: str
     at: str
     client_pid: Optional[int] = None
+    owner: Optional[str] = None
 
 
 def links_file(where: Where) -> str:
@@ -73,8 +77,9 @@ def _rows(where: Where) -> Iterator[dict[str, Any]]:
 
 
 def _link(row: dict[str, Any]) -> Optional[Link]:
-    child, parent, pid = row.get("child_id"), row.get("parent_id"), row.get("client_pid")
+    child, parent, pid, owner = (row.get(key) for key in ("child_id", "parent_id", "client_pid", "owner"))
     if not is_session_id(child) or not is_session_id(parent) or child == parent:
         return None
     kind, at = str(row.get("kind", "")), str(row.get("at", ""))
-    return Link(str(child), str(parent), kind, at, pid if isinstance(pid, int) else None)
+    pid, owner = pid if isinstance(pid, int) else None, owner if isinstance(owner, str) else None
+    return Link(str(child), str(parent), kind, at, pid, owner)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import zlib
+from pathlib import Path
 from typing import LiteralString
 
 import pytest
 
-from resume_hooks.parts.team import finding, sharing
+from resume_hooks.errors import ImportFailed
+from resume_hooks.parts.team import fetching, finding, sharing, turn_reading
 from resume_hooks.parts.team.connect import connected
 from resume_hooks.parts.team.finding import asked_of, find
 from resume_hooks.parts.team.sessions import listed, named
@@ -169,7 +172,7 @@ def test_a_page_of_damaged_turns_hides_nothing(alice: Machine, mallory: Machine,
     root.execute("update team.chunk set sha = sha256('x') where part <> (select min(id) from team.part)")
     with connected("alice") as db:
         assert {hit.session_id for hit in find(["prompt"], db, most=10).hits} == {SESSION}
-        assert db.refused >= 120
+        assert db.refused >= 50
         assert db.notes
 
 
@@ -194,6 +197,76 @@ def test_nobody_hides_ones_own_sessions(alice: Machine, mallory: Machine, root: 
         _lie(mallory, root, 2_000, "now() + record * interval '1 second'", session_id(number))
     with connected("alice") as db:
         assert SESSION in {hit.session_id for hit in find(["prompt"], db, most=10).hits}
+
+
+def test_a_piece_of_lines_alone_takes_nobodys_time(
+    alice: Machine, mallory: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a million line feeds, packed into 500 bytes, of which forty turns are said to be: few lines are read."""
+    sent(alice, written(alice))
+    body = b"\n" * 500_000
+    lines = 0
+    read = turn_reading._HitReader._texts
+
+    def counting(reader: turn_reading._HitReader, given: list[bytes], number: int, *, subagent: bool) -> object:
+        nonlocal lines
+        lines += len(given)
+        return read(reader, given, number, subagent=subagent)
+
+    monkeypatch.setattr(turn_reading._HitReader, "_texts", counting)
+    _forge(mallory, body, len(body), [(record, "prompt") for record in range(40)])
+    with connected("alice") as db:
+        assert {hit.session_id for hit in find(["prompt"], db, most=10).hits} == {SESSION}
+        assert db.refused >= 40
+    assert lines < 400_000
+
+
+@pytest.mark.parametrize("records", [1, 1_001])
+def test_a_session_of_empty_lines_is_not_taken(
+    alice: Machine, mallory: Machine, monkeypatch: pytest.MonkeyPatch, records: int
+) -> None:
+    """Each costs time: neither more than she says, nor more than of any import, are taken."""
+    monkeypatch.setattr(fetching, "MAX_LINES", 1_000)
+    _forge(mallory, session_bytes([user("prompt", uuid="u", ts=1)]) + b"\n" * 1_000, records, [(0, "prompt")])
+    with connected("alice") as db, pytest.raises(ImportFailed, match=r"damaged|more than 1,000 lines"):
+        fetching.pull(named(session_id(5), db), db, alice.where)
+
+
+def test_nobody_fills_a_search(alice: Machine, mallory: Machine, tmp_path: Path) -> None:
+    """One shared session with the words in each of 150 turns, said to be of in an hour: others' hits are there, too.
+
+    One's own are there also where others share the rest of the answer out among them.
+    """
+    bob = Machine(tmp_path / "bobs", "bob")
+    sent(alice, written(alice))
+    sent(bob, written(bob, session=session_id(4)))
+    with connected("bob") as db:
+        db.run("select team.share(%s, 't', '', null)", (session_id(4),))
+    said = [user("prompt 2: it is settled", uuid=f"u{number}", ts=number) for number in range(150)]
+    _forge(mallory, session_bytes(said), 150, [(record, "prompt 2 settl") for record in range(150)])
+    with connected("alice") as db:
+        for words, most in ((["prompt"], 10), (["prompt"], 100), (['"prompt 2"'], 10)):
+            hits = find(words, db, most=most).hits
+            assert {hit.owner for hit in hits} == {"alice", "bob", "mallory"}, words
+            assert len(hits) <= most
+        assert find(["prompt"], db, most=1).hits[0].mine
+    with connected("bob") as db:
+        assert len(find(["settled"], db, most=40).hits) == 40, "where nobody else said it, there are as many as asked"
+
+
+def _forge(member: Machine, body: bytes, records: int, turns: list[tuple[int, str]]) -> None:
+    """Have a member share a session of one piece by statements of her own: its turns, and what they are said to say."""
+    words = [" ".join(f"'{word}':1A" for word in said.split()) for _, said in turns]
+    places = [record for record, _ in turns]
+    piece = (records, len(body), hashlib.sha256(body).digest(), zlib.compress(body), places)
+    begun = "team.begin_session(%s, %s, '{}', null, false, null)"
+    times = "array(select now() + interval '1 hour' + n * interval '1 second' from unnest(%s::int[]) n)"
+    with connected(member.team.service) as db, db.transaction():
+        db.run(
+            f"select team.append({begun}, '', 0, '', %s, %s, %s, %s, 'r', '{{}}', %s, {times}, %s)",
+            (session_id(5), member.team.machine, *piece, places, words),
+        )
+        db.run("select team.share(%s, 't', '', null)", (session_id(5),))
 
 
 def _lie(member: Machine, root: Connection, turns: int, at: str, session: str = session_id(5)) -> None:

@@ -61,7 +61,7 @@ GOOD: dict[str, list[Value]] = {
     ],
     "select substring(data": [PACKED],
     "select c.part::text, c.first::text, substring": [b"3", b"0", PACKED],
-    "select session::text, part::text": [b"7", b"3", b"0", b"1700000000.5", b"0.5"],
+    "select session::text, part::text": [b"7", b"3", b"0", b"1700000000.5", b"0.5", b"alice", b"true"],
     "select q.part::text": [
         b"3", b"0", b"", b"0", str(LINES).encode(), str(len(TEXT)).encode(), SHA, str(len(PACKED)).encode(),
     ],
@@ -249,7 +249,7 @@ def test_a_search_ends(home: ConfigHome, step: float) -> None:
             return [row] if row else []
         pages += 1
         at = str(1_700_000_000 - pages * step).encode()
-        return [[b"7", b"3", b"0", at, b"0.5"]] * 50
+        return [[b"7", b"3", b"0", at, b"0.5", b"alice", b"true"]] * 50
 
     with served(home, answer) as db:
         assert not finding.find(["nowhere"], db, most=10).hits

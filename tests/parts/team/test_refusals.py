@@ -286,12 +286,14 @@ def test_what_never_ends_is_kept_as_long_as_what_was_pushed(secret: Path, root: 
 
 
 def test_months_are_made_as_they_come(secret: Path, alice: Machine, root: Connection) -> None:
-    """By whoever begins a session when the next one is missing; not by retention alone."""
+    """By an admin who begins a session when the next one is missing, and by nobody else; not by retention alone."""
     root.execute("select team.make_months()")
     month = root.execute("select 'passage_' || to_char(now() + interval '1 month', 'YYYYMM')").fetchone()
     root.execute(f"drop table team.{month[0]}".encode())  # type: ignore[index]
-    sent(alice, written(alice, session=session_id(8)))
-    assert root.execute("select to_regclass('team.' || %s) is not null", month).fetchone() == (True,)
+    for is_admin in (False, True):
+        root.execute("update team.member set admin = %s where login = 'alice'", (is_admin,))
+        sent(alice, written(alice, session=session_id(8 + is_admin)))
+        assert root.execute("select to_regclass('team.' || %s) is not null", month).fetchone() == (is_admin,)
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,15 @@ import pytest
 from resume_hooks.derive.imports.bring_in import BundleOptions
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.team import connect, sharing
+from resume_hooks.parts.team.ancestry import of_team, with_team
 from resume_hooks.parts.team.connect import TeamFailed, connected
 from resume_hooks.parts.team.fetching import resume
 from resume_hooks.parts.team.finding import find
+from resume_hooks.parts.team.rows import Database
 from resume_hooks.parts.team.sessions import listed, named
-from tests.builders import conversation, custom_title, session_id
+from resume_hooks.sessions.lineage import Ancestor, Family
+from resume_hooks.sessions.link_log import read_links
+from tests.builders import SESSION, conversation, custom_title, session_id
 from tests.needs import REPO
 from tests.parts.team.conftest import Machine
 from tests.parts.team.server import Connection, Server
@@ -276,22 +280,82 @@ def test_ones_own_is_named_before_a_twin(carol: Machine, alice: Machine, mallory
     assert (found.mine, found.given) == (True, False)
 
 
-def test_no_title_passes_for_an_id(alice: Machine, mallory: Machine) -> None:
-    """Who asks by an id is given nothing else, whatever somebody calls a session."""
-    asked = f"carol:{session_id(9)}"
-    sent(
-        mallory,
-        written(
-            mallory, [custom_title(asked, session_id(8)), *conversation(2, session_id=session_id(8))], session_id(8)
-        ),
-    )
+@pytest.mark.parametrize("asked", [f"carol:{session_id(9)}", "carol:00000009", "carol@desk:00000009", "carol:0000"])
+def test_no_title_passes_for_an_id(alice: Machine, mallory: Machine, asked: str) -> None:
+    """Who asks by an id, or its beginning, is given nothing else, whatever somebody calls a session."""
+    name = session_id(8)
+    sent(mallory, written(mallory, [custom_title(asked, name), *conversation(2, session_id=name)], name))
     with connected("mallory") as db:
-        db.run("select team.share(%s, 't', '', null)", (session_id(8),))
+        db.run("select team.share(%s, 't', '', null)", (name,))
     with connected("alice") as db:
-        assert named(session_id(8), db).title == asked
-        for locator in (asked, session_id(9)):
-            with pytest.raises(SessionNotFound):
-                named(locator, db)
+        assert named(name, db).title == asked
+        with pytest.raises(SessionNotFound):
+            named(asked, db)
+        with pytest.raises(SessionNotFound):
+            named("00000009", db)
+        assert named("00000008", db).title == asked
+
+
+def test_ones_own_is_named_before_a_stranger_s_that_begins_alike(alice: Machine, mallory: Machine) -> None:
+    """By the beginning of its id; hers is named with her login before it."""
+    own, twin = f"{SESSION[:-1]}2", f"{SESSION[:-1]}3"
+    sent(alice, written(alice, session=own))
+    sent(mallory, written(mallory, session=twin))
+    with connected("mallory") as db:
+        db.run("select team.share(%s, 't', '', null)", (twin,))
+    with connected("alice") as db:
+        assert named(SESSION[:8], db).session_id == own
+        assert named(f"mallory:{SESSION[:8]}", db).session_id == twin
+
+
+@pytest.mark.parametrize("where", ["here", "on the other machine"])
+def test_a_strangers_session_is_no_child_of_ones_own(
+    alice: Machine, desk: Machine, mallory: Machine, where: str
+) -> None:
+    """Pushed under the id of a session of hers, here or pushed from elsewhere: resumed it is not linked to it."""
+    if where == "here":
+        written(alice)
+    else:
+        sent(desk, written(desk))
+    sent(mallory, written(mallory, [custom_title("Payroll"), *conversation(2)]))
+    with connected("mallory") as db:
+        db.run("select team.share(%s, 't', '', null)", (SESSION,))
+    with connected("alice") as db:
+        wish = BundleOptions(str(alice.home.root), whole=True, force=False, dry_run=False)
+        came, notes = resume(named(f"mallory:{SESSION}", db), wish, db, alice.where)
+        assert [row.session_id for row in Family(alice.where).lineage(came[0].receipt.file)] == [came[0].session_id]
+    assert read_links(alice.where) == []
+    assert "one of yours has its id" in notes[-1]
+
+
+def test_an_ancestor_is_its_childs_owners(alice: Machine, mallory: Machine, tmp_path: Path) -> None:
+    """Or the reader's: whoever pushes a session under the id of a private one stands in nobody else's lineage."""
+    bob = Machine(tmp_path / "bobs", "bob")
+    parent, child, own = session_id(1), session_id(2), session_id(3)
+    sent(bob, written(bob, session=parent))
+    for machine, name in ((bob, child), (alice, own)):
+        head = {"continue_metadata": {"parent_session_id": parent, "kind": "handoff"}, "type": "x"}
+        sent(machine, written(machine, [head, *conversation(2, session_id=name)], name))
+    sent(mallory, written(mallory, session=parent))
+    for login, name in (("bob", child), ("mallory", parent)):
+        with connected(login) as db:
+            db.run("select team.share(%s, 't', '', null)", (name,))
+
+    def seen(rows: list[Ancestor]) -> list[tuple[str, str, str]]:
+        return [(row.session_id, row.status, row.owner) for row in rows]
+
+    with connected("alice") as db:
+        assert seen(of_team(named(f"bob:{child}", db), db)) == [(parent, "private", ""), (child, "team", "bob")]
+        here = Family(alice.where).lineage(str(alice.home.project() / f"{own}.jsonl"))
+        assert seen(with_team(here, db, alice.where)) == [(parent, "private", ""), (own, "present", "")]
+        wish = BundleOptions(str(alice.home.root), whole=True, force=False, dry_run=False)
+        (came,), _ = resume(named(f"bob:{child}", db), wish, db, alice.where)
+        here = Family(alice.where).lineage(came.receipt.file)
+        assert seen(with_team(here, db, alice.where)) == [
+            (parent, "private", ""), (child, "team", "bob"), (came.session_id, "present", ""),
+        ]  # fmt: skip
+    with connected("bob") as db:
+        assert seen(of_team(named(child, db), db))[0] == (parent, "team", "bob")
 
 
 def test_who_is_let_back_changes_nothing_that_was_given(alice: Machine, mallory: Machine, root: Connection) -> None:
@@ -323,6 +387,41 @@ def test_an_open_transaction_blocks_no_retiring(alice: Machine, mallory: Machine
             own.run("set lock_timeout = '2s'")
             for login in ("alice", "mallory"):
                 own.run("select team.settle_member(%s, 'retire', '')", (login,))
+
+
+@pytest.mark.parametrize("act", ["retire", "give", "remove"])
+@pytest.mark.parametrize("holder", ["mallory", "alice"])
+def test_no_lock_keeps_a_member_in(alice: Machine, mallory: Machine, root: Connection, act: str, holder: str) -> None:
+    """Neither her own nor an accomplice's: her rights end at once, and what is held goes when it is asked for again."""
+    for machine in (mallory, alice):
+        sent(machine, written(machine, session=session_id(5 if machine is mallory else 6)))
+    held = session_id(5 if holder == "mallory" else 6)
+    project = "select team.project_add('host/mine'), team.project_admit('host/mine', 'mallory', true)"
+    with connected(holder) as db:
+        db.run(project)
+        db.run("select team.share(%s, 'g', 'mallory', null), team.share(%s, 't', '', null)", (held, held))
+    with connected(holder) as db, db.transaction():
+        db.run("select team.project_admit('host/mine', 'mallory', false)")
+        db.run("select team.share(%s, 'g', 'mallory', null), team.share(%s, 't', '', null)", (held, held))
+        with connected("admin") as own:
+            own.run("set lock_timeout = '2s'")
+            settled(own, "mallory", act)
+        told = root.execute("select detail from team.audit where act = %s", (act,)).fetchone()
+        assert told
+        kept = holder == "mallory" and act != "retire"
+        assert told[0]["held"] == int(kept)
+        with pytest.raises(TeamFailed, match="no member"), connected("mallory") as again, connect.refusals():
+            again.run("select team.required()")
+    if not kept:
+        return
+    with connected("admin") as own:
+        settled(own, str(told[0]["as"]), act)
+    assert one(root, "select count(*) from team.session s join team.member m on m.id = owner where role is null") == 0
+
+
+def settled(db: Database, login: str, act: str) -> None:
+    """Have the admin say what a member is from now on."""
+    db.run("select team.settle_member(%s, %s, %s)", (login, act, "admin" if act == "give" else ""))
 
 
 def test_no_member_locks_a_table_against_others(alice: Machine, root: Connection) -> None:
@@ -360,8 +459,26 @@ def test_retention_waits_for_nobody(alice: Machine, mallory: Machine, root: Conn
     assert one(root, "select to_regclass('team.passage_202001') is null")
 
 
+def test_retention_passes_over_what_is_held(alice: Machine, mallory: Machine, root: Connection) -> None:
+    """Fifty sessions in one open transaction: each that waited would keep the rest, and what was deleted, locked."""
+    begin = "select team.begin_session('old' || n, %s, %s, null, false, null) from generate_series(1, 50) n"
+    sent(alice, written(alice))
+    with connected("mallory") as db:
+        db.run(begin, (mallory.team.machine, '{"ended": "2020-01-01T00:00:00Z"}'))
+    root.execute("update team.session set ended = '2020-01-01T00:00:00Z'")
+    with connected("mallory") as db, db.transaction():
+        db.run(begin, (mallory.team.machine, "{}"))
+        with connected("admin") as own:
+            own.run("set lock_timeout = 0; set statement_timeout = '10s'")
+            own.run("select team.retain(30)")
+    assert one(root, "select count(*) from team.session") == 50
+    with connected("admin") as own:
+        own.run("select team.retain(30)")
+    assert rows(root, "session") == []
+
+
 def test_an_open_search_blocks_nobody(alice: Machine, mallory: Machine, root: Connection) -> None:
-    """Sessions begin, and retention runs, though a month's table has to wait; what can't wait is said clearly."""
+    """Retention runs though a month's table has to wait; what can't wait is said clearly."""
     month = one(root, "select 'passage_' || to_char(now() + interval '1 month', 'YYYYMM')")
     root.execute(f"drop table team.{month}".encode())
     with connected("mallory") as db, db.transaction():
@@ -369,7 +486,13 @@ def test_an_open_search_blocks_nobody(alice: Machine, mallory: Machine, root: Co
         assert sent(alice, written(alice)).result == "sent"
         with connected("admin") as own:
             own.run("select team.retain(3000)")
-    sent(alice, written(alice, session=session_id(8)))
+    with connected("mallory") as db, db.transaction():
+        db.run("select team.begin_session('x', %s, '{}', null, false, null)", (mallory.team.machine,))
+        with connected("alice") as other:
+            other.run("set lock_timeout = '2s'")
+            assert find(["prompt"], other, most=5).hits, "no push locks the words"
+    with connected("admin") as own:
+        own.run("select team.retain(3000)")
     assert one(root, f"select to_regclass('team.{month}') is not null")
     root.execute("begin; lock table team.session")
     with pytest.raises(TeamFailed, match="lock timeout") as refused, connected("alice") as db:

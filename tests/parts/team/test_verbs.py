@@ -284,6 +284,24 @@ def test_a_colleague_and_the_end(people: dict[str, Person], git: Any, root: Conn
     assert found(laptop.where) is None
 
 
+def test_what_an_open_transaction_holds_is_said(people: dict[str, Person], git: Any, tmp_path: Path) -> None:
+    """Of a member who is removed: how many sessions, and under which name they go once it has ended."""
+    bobs, admins = people["bobs"], Person(tmp_path / "office", "admin", people["bobs"]._server)
+    told(bobs, git)
+    bobs.team("join", "bob")
+    admins.team("join", "admin")
+    bobs.team("projects", "add")
+    bobs.team("push", "--all")
+    with connect.connected("bob") as db, db.transaction():
+        db.run("select team.share(%s, 't', '', null)", (CHILD,))
+        said = admins.run("team", "member", "remove", "bob", "--yes")
+    held = re.fullmatch(
+        r"bob is removed. Sessions: 1.\nAn open transaction holds 1 session: .* of '(bob \(left, \d+\))'.\n", said
+    )
+    assert held
+    assert admins.run("team", "member", "remove", held[1], "--yes").endswith("is removed. Sessions: 1.\n")
+
+
 @pytest.mark.part("secrets")
 def test_what_goes_here_goes_there(people: dict[str, Person], git: Any, root: Connection) -> None:
     """A scrub takes the earlier generations of every session that it rewrote; what was restored is not forgotten."""

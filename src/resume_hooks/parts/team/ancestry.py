@@ -7,33 +7,43 @@ from __future__ import annotations
 
 from resume_hooks.parts.team.rows import Database
 from resume_hooks.parts.team.sessions import TeamSession, of_ids
+from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage import MAX_DEPTH, MISSING, Ancestor
+from resume_hooks.sessions.link_log import read_links
 
 REMOTE, PRIVATE = "team", "private"
 """What the status of a row is that the server told, or refused to tell."""
 
 
-def with_team(rows: list[Ancestor], db: Database) -> list[Ancestor]:
+def with_team(rows: list[Ancestor], db: Database, where: Where) -> list[Ancestor]:
     """A lineage, oldest first, with the ancestors that the server knows in the place of one that is missing here."""
     if not rows or rows[0].status != MISSING or not rows[0].session_id:
         return rows
-    return [*_ancestors(rows[0].session_id, db, {row.session_id for row in rows[1:]}), *rows[1:]]
+    missing, child = rows[0].session_id, rows[1].session_id
+    owners = [link.owner for link in read_links(where) if (link.parent_id, link.child_id) == (missing, child)]
+    owner = next((owner for owner in reversed(owners) if owner), "")
+    return [*_ancestors(missing, owner, db, {row.session_id for row in rows[1:]}), *rows[1:]]
 
 
 def of_team(wanted: TeamSession, db: Database) -> list[Ancestor]:
     """The lineage of a session that the server alone has, oldest first."""
-    return [*_ancestors(wanted.parent, db, {wanted.session_id}), _row(wanted)]
+    return [*_ancestors(wanted.parent, wanted.owner, db, {wanted.session_id}), _row(wanted)]
 
 
-def _ancestors(session_id: str, db: Database, seen: set[str]) -> list[Ancestor]:
-    """A session and its ancestors, oldest first; one's own before a colleague's, the newest of several machines."""
+def _ancestors(session_id: str, owner: str, db: Database, seen: set[str]) -> list[Ancestor]:
+    """A session and its ancestors, oldest first; ``owner``: the login of whose the first one is, ``""`` for one's own.
+
+    Each is its child's owner's, or one's own, the newest of several machines: anybody can push a session under any id.
+    """
     rows: list[Ancestor] = []
     while session_id and session_id not in seen and len(rows) < MAX_DEPTH:
         seen.add(session_id)
-        found = min(of_ids(db, [session_id]), key=lambda each: not each.mine, default=None)
+        theirs = of_ids(db, [session_id], owner=owner) if owner else []
+        own = [session for session in of_ids(db, [session_id], mine=True) if not session.given]
+        found = next(iter([*theirs, *own]), None)
         unseen = Ancestor(session_id, "", "", "unknown", "unknown", None, None, PRIVATE, "", "", 0)
         rows.append(_row(found) if found else unseen)
-        session_id = found.parent if found else ""
+        session_id, owner = (found.parent, found.owner) if found else ("", "")
     return rows[::-1]
 
 

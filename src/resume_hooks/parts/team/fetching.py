@@ -38,9 +38,10 @@ from resume_hooks.parts.team.stored_pieces import (
 from resume_hooks.parts.team.team_file import folder
 from resume_hooks.paths import Where, is_session_id, private_folder, read_object
 from resume_hooks.reading.bundle import MAX_FILES, Head, Sums
+from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.storage import removal, state_file
-from resume_hooks.storage.staging import MAX_BYTES
+from resume_hooks.storage.staging import MAX_BYTES, MAX_LINES
 
 KIND = "team"
 """How a session is linked to the colleague's that it was made of."""
@@ -92,11 +93,15 @@ def resume(
         name = f"the team ({wanted.owner}, {wanted.machine}, {wanted.session_id})"
         with _unpacked(wanted, db, where) as (packed, _):
             came = import_sessions([packed], name, options._replace(whole=False), where)
+        whose = "a member's who left" if wanted.given else f"{wanted.owner}'s"
+        notes = [f"It is {whose}: the conversation alone came, and nobody verified what it says."]
+        if _is_own(wanted.session_id, db, where):
+            return came, [*notes, "It is linked to no other: one of yours has its id."]
         if not options.dry_run and not came[0].existing:
             with contextlib.suppress(OSError):
-                record_link(Link(came[0].session_id, wanted.session_id, KIND, clock.now()), where)
-        whose = "a member's who left" if wanted.given else f"{wanted.owner}'s"
-        return came, [f"It is {whose}: the conversation alone came, and nobody verified what it says."]
+                link = Link(came[0].session_id, wanted.session_id, KIND, clock.now(), owner=wanted.owner)
+                record_link(link, where)
+        return came, notes
     line, notes = _ancestors(wanted, db)
     with contextlib.ExitStack() as stack:
         fetched = [stack.enter_context(_unpacked(session, db, where)) for session in line]
@@ -106,6 +111,12 @@ def resume(
                 if not one.existing:
                     _remember(session, parts, one, where)
     return came, notes
+
+
+def _is_own(session_id: str, db: Database, where: Where) -> bool:
+    """Whether an id is that of a session of one's own, here or on another machine: its lineage is nobody else's."""
+    own = [session for session in of_ids(db, [session_id], mine=True) if not session.given]
+    return bool(own) or Family(where).has(session_id)
 
 
 def pull(wanted: TeamSession, db: Database, where: Where) -> str:
@@ -230,14 +241,21 @@ def _fetched(session: TeamSession, db: Database, where: Where, made: list[str]) 
 def _fetch_part(listed: _Listed, path: str, budget: _Budget, db: Database) -> _Part:
     """A file of a session, in a new one of ours. ImportFailed, OSError."""
     digest, lines, chain, size = hashlib.sha256(), 0, b"", 0
+    is_lined = not listed.name or listed.name.endswith(".jsonl")  # another text is one record
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, state_file.MODE), "wb") as stream:
         for piece, slices in _pieces(listed, db):
             if piece.first != lines or size + piece.raw > MAX_BYTES:
                 raise damaged()
+            if is_lined and lines + piece.records > MAX_LINES:
+                raise ImportFailed(f"It has more than {MAX_LINES:,} lines", "No transcript has so many.")
+            ended = 0
             for body in unpacked(slices, piece.raw, piece.sha):
                 budget.take(len(body))
                 size += stream.write(body)
                 digest.update(body)
+                ended += body.count(b"\n")
+            if is_lined and ended != piece.records:
+                raise damaged()
             chain = hashlib.sha256(chain + piece.sha).digest()
             lines += piece.records
     if (lines, chain) != (listed.records, listed.head):

@@ -7,9 +7,9 @@ from typing import Annotated
 from pydantic import Field
 
 from resume_hooks.cli.schema.base import Bytes, Like, ReceiptForm, Strict
-from resume_hooks.parts.team.finding import TeamHit
 from resume_hooks.parts.team.pushing import Pushed
 from resume_hooks.parts.team.sessions import TeamSession
+from resume_hooks.parts.team.turn_reading import TeamHit
 
 Hit = Annotated[
     TeamHit,

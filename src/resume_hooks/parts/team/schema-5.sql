@@ -89,11 +89,35 @@ begin
   return v_machine;
 end $$;
 
+-- Of sessions those whose rows nobody's transaction holds, nor those of any that went on from them: locked, to be deleted
+-- without waiting.
+create function team.free_of(p_sessions bigint[]) returns bigint[]
+language plpgsql security definer set search_path=pg_catalog,team,pg_temp as $$
+declare v_held bigint[] := array(
+  select id from session where id = any(p_sessions) or base = any(p_sessions) for update skip locked);
+begin
+  return array(select s.id from session s where s.id = any(p_sessions) and s.id = any(v_held)
+    and not exists(select 1 from session d where d.base = s.id and d.id <> all(v_held)));
+end $$;
+revoke all on function team.free_of(bigint[]) from public;
+
+-- What a member may read by the word of others ends. What somebody's transaction holds is left: nobody is him any more.
+create function team.end_rights(p_member int) returns void
+language sql security definer set search_path=pg_catalog,team,pg_temp as $$
+  delete from project_member where ctid = any(array(
+    select ctid from project_member where member = p_member for update skip locked));
+  delete from grant_ where ctid = any(array(
+    select ctid from grant_ where member = p_member for update skip locked)) $$;
+revoke all on function team.end_rights(int) from public;
+
 -- As before. 'keep' binds a member to his own role, which bears another name now, or to the one that took the place of
 -- his under the same name: never to a role beside his. 'keep' of one who was retired lets his own role be him again.
+-- Who is retired is nobody from then on, whatever transactions are open: sessions that one of them holds stay his, are
+-- counted in the audit ('held'), and go when it is asked for again, of the name that he has then ('as').
 create or replace function team.settle_member(p_login name, p_act text, p_to name) returns int
 language plpgsql security definer set search_path=pg_catalog,team,pg_temp as $$
-declare v_member int; v_to int; v_name name; v_role oid; v_own oid; n int := 0;
+declare v_member int; v_to int; v_name name; v_role oid; v_own oid; v_private int[]; v_theirs text[]; n int := 0;
+        v_left int := 0;
 begin
   if not exists(select 1 from member where id = me() and admin) then
     raise exception 'for an admin' using errcode='42501';
@@ -111,6 +135,7 @@ begin
       raise exception '% is another role than that of %, whose private sessions it must not read', v_name, p_login
         using errcode='42501';
     end if;
+    if exists(select 1 from member where id = v_member and role is null) then perform end_rights(v_member); end if;
     update member set login = v_name, role = v_role, retired = null where id = v_member;
   elsif p_act not in ('retire', 'give', 'remove') then
     raise exception 'no such act' using errcode='22023';
@@ -118,26 +143,31 @@ begin
     raise exception 'another admin can do that' using errcode='42501';
   else
     update member set retired = v_own, role = null, admin = false, login = case when role is null then login
-      else left(login::text, 40) || ' (left, ' || id || ')' end where id = v_member;
-    delete from project_member where member = v_member;
-    delete from grant_ where member = v_member;
+      else left(login::text, 40) || ' (left, ' || id || ')' end where id = v_member returning login into v_name;
+    perform end_rights(v_member);
     if p_act = 'give' then
-      delete from grant_ where owner = v_member and session_id in (
-        select session_id from session where owner = v_to or owner = v_member and scope in (
-          select id from scope where kind = 'm')) or owner = v_member and member = v_to;
-      update grant_ set owner = v_to where owner = v_member;
-      update session set owner = v_to, given = true
-        where owner = v_member and scope not in (select id from scope where kind = 'm');
+      v_private := array(select id from scope where kind = 'm');
+      v_theirs := array(select session_id from session where owner = v_to);
+      update session set owner = v_to, given = true where id = any(array(
+        select id from session where owner = v_member and scope <> all(v_private) for no key update skip locked));
       get diagnostics n = row_count;
+      update grant_ set owner = v_to where ctid = any(array(select ctid from grant_
+        where owner = v_member and member <> v_to and session_id <> all(v_theirs)
+          and session_id in (select session_id from session where owner = v_to) for update skip locked));
+      delete from grant_ where ctid = any(array(select ctid from grant_ where owner = v_member and session_id not in (
+        select session_id from session where owner = v_member and scope <> all(v_private)) for update skip locked));
       update project set owner = v_to where owner = v_member;
+      select count(*) into v_left from session where owner = v_member and scope <> all(v_private);
     elsif p_act = 'remove' then
-      delete from grant_ where owner = v_member;
-      delete from session where owner = v_member;
+      delete from grant_ where ctid = any(array(select ctid from grant_ where owner = v_member for update skip locked));
+      delete from session where id = any(free_of(array(select id from session where owner = v_member)));
       get diagnostics n = row_count;
-      delete from sdk_part where owner = v_member;
+      delete from sdk_part where id = any(array(select id from sdk_part where owner = v_member for update skip locked));
+      select count(*) into v_left from session where owner = v_member;
     end if;
   end if;
-  insert into audit(act, detail) values(p_act, jsonb_build_object('member', p_login, 'to', p_to, 'sessions', n));
+  insert into audit(act, detail) values(p_act, jsonb_build_object(
+    'member', p_login, 'to', p_to, 'sessions', n, 'held', v_left, 'as', v_name));
   return n;
 end $$;
 
@@ -152,7 +182,7 @@ end $$;
 revoke all on function team.instant(text, timestamptz) from public;
 
 -- The months that words are kept by, two years ahead; the words of others lie together. While somebody's search has not
--- ended none is made, nor waited for long: the next session that begins makes it.
+-- ended none is made, nor waited for long: the next session that an admin begins, or retention, makes it.
 create function team.make_months() returns void
 language plpgsql security definer set search_path=pg_catalog,team,pg_temp set lock_timeout='500ms' as $$
 declare v_month date; v_name text;
@@ -202,7 +232,8 @@ begin
   if length(p_session) not between 1 and 200 or pg_column_size(p_about) > 20000 then
     raise exception 'too long' using errcode='22023';
   end if;
-  if to_regclass('team.passage_' || to_char(now() + interval '1 month', 'YYYYMM')) is null then
+  if to_regclass('team.passage_' || to_char(now() + interval '1 month', 'YYYYMM')) is null
+      and exists(select 1 from member where id = v_me and admin) then       -- it locks all words until the caller is done
     perform make_months();
   end if;
   perform lock_own(v_me);
@@ -254,6 +285,40 @@ begin
   return v_id;
 end $$;
 
+-- As before, with whose each turn is, and without those of some: nobody's fill the pages of a search.
+drop function team.find(tsquery, timestamptz, int, boolean, text, timestamptz);
+create function team.find(p_query tsquery, p_since timestamptz, p_most int, p_mine boolean, p_project text,
+                          p_until timestamptz default 'infinity', p_without name[] default '{}')
+returns table(session bigint, part bigint, record int, at timestamptz, rank real, said_by name, mine boolean)
+language plpgsql stable security definer set search_path=pg_catalog,team,pg_temp as $$
+declare v_me int := required(); scopes int[] := my_scopes(); parts bigint[]; most int := least(greatest(p_most, 1), 100);
+        v_from timestamptz := least(p_until, now()); hi timestamptz := p_until; lo timestamptz; days int := 15;
+        got int := 0; k int; v_without int[] := array(select m.id from member m where m.login = any(p_without));
+begin
+  if p_mine then scopes := array(select s.scope from session s where s.owner = v_me group by 1); end if;
+  select coalesce(array_agg(p.id), '{}') into parts from grant_ g
+    join session s on s.session_id = g.session_id and s.owner = g.owner and s.live join part p on p.session = s.id
+    where g.member = v_me and (g.until is null or g.until > now()) and not p_mine;
+  loop
+    lo := greatest(p_since, case when days > 2000 then '-infinity' else v_from - days * interval '1 day' end);
+    return query select s.id, x.part, x.record, x.at, ts_rank_cd(x.tsv, p_query), m.login, s.owner = v_me from (
+        select w.part, w.record, w.at, w.tsv from passage w
+        where w.at >= lo and w.at < hi and w.tsv @@ p_query and (w.scope = any(scopes) or w.part = any(parts))
+          and (not p_mine and p_project = '' and v_without = '{}' or exists(
+            select 1 from part p join session s on s.id = p.session where p.id = w.part
+              and (not p_mine or s.owner = v_me) and (p_project = '' or s.project = p_project)
+              and s.owner <> all(v_without)))
+        order by w.at desc limit most - got) x
+      join part p on p.id = x.part join session s on s.id = p.session join member m on m.id = s.owner;
+    get diagnostics k = row_count;
+    got := got + k;
+    exit when got >= most or lo <= p_since or lo = '-infinity';
+    hi := lo; days := days * 4;
+  end loop;
+end $$;
+revoke all on function team.find(tsquery, timestamptz, int, boolean, text, timestamptz, name[]) from public;
+grant execute on function team.find(tsquery, timestamptz, int, boolean, text, timestamptz, name[]) to rh_member;
+
 -- As before, under the lock under which a session begins: no generation comes with the rights of a moment ago.
 create or replace function team.share(p_session text, p_kind "char", p_whom text, p_until timestamptz) returns int
 language plpgsql security definer set search_path=pg_catalog,team,pg_temp as $$
@@ -296,32 +361,21 @@ begin
   return n;
 end $$;
 
--- As before; what Agent SDK programs keep goes, too, once it is as old, and nothing that is older comes back. Nothing is
--- waited for long, since others would wait behind it: what somebody's transaction holds goes the next time.
+-- As before; what Agent SDK programs keep goes, too, once it is as old, and nothing that is older comes back. No row is
+-- waited for, since others would wait behind it: what somebody's transaction holds goes the next time.
 create or replace function team.retain(p_days int) returns int
 language plpgsql security definer set search_path=pg_catalog,team,pg_temp set lock_timeout='500ms' as $$
-declare v_old timestamptz := now() - p_days * interval '1 day'; v_id bigint; v_name text; v_empty boolean; n int := 0;
+declare v_old timestamptz := now() - p_days * interval '1 day'; v_name text; v_empty boolean; n int := 0;
 begin
   if p_days < 1 or not exists(select 1 from member where id = me() and admin) then
     raise exception 'for an admin' using errcode='42501';
   end if;
   update about set days = p_days;
-  for v_id in select id from session
-      where case when isfinite(instant(ended, pushed)) then instant(ended, pushed) else pushed end < v_old loop
-    begin
-      delete from session where id = v_id;
-      n := n + 1;
-    exception when lock_not_available then
-      null;
-    end;
-  end loop;
-  for v_id in select id from sdk_part where mtime < extract(epoch from v_old) * 1000 loop
-    begin
-      delete from sdk_part where id = v_id;
-    exception when lock_not_available then
-      null;
-    end;
-  end loop;
+  delete from session where id = any(free_of(array(select id from session
+    where case when isfinite(instant(ended, pushed)) then instant(ended, pushed) else pushed end < v_old)));
+  get diagnostics n = row_count;
+  delete from sdk_part where id = any(array(
+    select id from sdk_part where mtime < extract(epoch from v_old) * 1000 for update skip locked));
   for v_name in select relname from pg_class where relnamespace = 'team'::regnamespace and relkind = 'r'
       and relname ~ '^passage_\d{6}$' and relname < 'passage_' || to_char(v_old, 'YYYYMM') loop
     execute format('select not exists(select 1 from team.%I)', v_name) into v_empty;

@@ -38,6 +38,7 @@ where s.live
 """
 _OWN = " and s.owner = (select team.me())"
 _OTHERS = " and s.owner <> (select team.me())"
+_OF_OWNER = " and m.login = %(owner)s"
 _IN_ROWS = " and s.id = any(%(rows)s::bigint[])"
 _IN_IDS = " and s.session_id = any(%(ids)s::text[])"
 _NAMED = """ and (s.session_id = any(%(words)s::text[]) or starts_with(s.session_id, %(last)s)
@@ -47,6 +48,12 @@ _FITTING = """ order by m.login = %(front)s desc, s.session_id = any(%(words)s::
   s.title = any(%(words)s::text[]) desc, s.pushed desc limit %(most)s"""
 _NEWEST = " order by s.pushed desc limit %(most)s"
 """By the server's clock: what a client says of its sessions can't bring them to the front."""
+
+
+_SHORT_ID = 8
+"""Characters of an id by which it is named in lists; a shorter word can be one of a title."""
+
+_ANY_ID = "00000000-0000-0000-0000-000000000000"
 
 
 class TeamSession(NamedTuple):
@@ -101,9 +108,14 @@ def of_rows(db: Database, numbers: list[int]) -> list[TeamSession]:
     return db.rows(_QUERY + _IN_ROWS + _NEWEST, {"rows": numbers, "most": len(numbers)}, _LISTED)
 
 
-def of_ids(db: Database, ids: list[str], *, mine: bool = False) -> list[TeamSession]:
-    """The sessions with these ids that one may see, the newest first; several machines may have the same."""
-    return _found(db, _IN_IDS + _NEWEST, {"ids": ids}, mine=mine, most=_MOST_NAMED)
+def of_ids(db: Database, ids: list[str], *, mine: bool = False, owner: str = "") -> list[TeamSession]:
+    """The sessions with these ids that one may see, an ``owner``'s alone where one is named, the newest first.
+
+    Several machines, and several members, may have the same.
+    """
+    which = _IN_IDS + (_OF_OWNER if owner else "") + _NEWEST
+    found = _found(db, which, {"ids": ids, "owner": owner}, mine=mine, most=_MOST_NAMED)
+    return [session for session in found if owner in {"", session.owner}]
 
 
 def named(locator: str, db: Database, *, mine: bool = False) -> TeamSession:
@@ -125,18 +137,21 @@ def chosen(locator: str, sessions: list[TeamSession]) -> TeamSession:
     """The session of some, the newest first, that words name: an id, its beginning, a title or a part of one.
 
     ``owner:`` or ``owner@machine:`` may stand before it; of one that is on several machines it is else the one that
-    went on last, and one's own before a twin of somebody's, who left or not. SessionNotFound, AmbiguousLocator.
+    went on last, and one's own before somebody's, who left or not, of the same id or beginning. SessionNotFound,
+    AmbiguousLocator.
     """
     front, colon, rest = locator.strip().partition(":")
     fronted = [session for session in sessions if front in {session.owner, f"{session.owner}@{session.machine}"}]
     if colon and fronted:
         sessions, locator = fronted, rest
     words = locator.strip()
-    low = words.casefold()
-    titled = [] if is_session_id(words.rpartition(":")[2]) else sessions  # who asks by an id is given none by its title
+    low, is_long = words.casefold(), len(words) >= MIN_PREFIX
+    owner, _, name = words.rpartition(":")
+    is_id = len(name) >= (MIN_PREFIX if owner else _SHORT_ID) and is_session_id(name + _ANY_ID[len(name) :])
+    titled = [] if is_id else sessions  # who asks by an id, or its beginning, is given none by its title
     ways = (
         [session for session in sessions if session.session_id == words],
-        [session for session in sessions if len(words) >= MIN_PREFIX and session.session_id.startswith(words)],
+        _own_first([session for session in sessions if is_long and session.session_id.startswith(words)]),
         [session for session in titled if session.title == words],
         [session for session in titled if low and low in session.title.casefold()],
     )
@@ -165,3 +180,9 @@ def chosen(locator: str, sessions: list[TeamSession]) -> TeamSession:
             "Give owner:id, as listed.",
         )
     return next(iter(found.values()))
+
+
+def _own_first(sessions: list[TeamSession]) -> list[TeamSession]:
+    """One's own of some where there are any; else all of them."""
+    own = [session for session in sessions if session.mine and not session.given]
+    return own or [session for session in sessions if session.mine] or sessions

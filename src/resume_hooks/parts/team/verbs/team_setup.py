@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from resume_hooks.cli.options import folder_of
 from resume_hooks.cli.output import table
 from resume_hooks.errors import UsageError
@@ -17,6 +19,11 @@ from resume_hooks.parts.team.verbs import (
 )
 from resume_hooks.parts.team.verbs.team_answer import answer
 from resume_hooks.system.text import counted
+
+_HELD = (
+    "select detail->>'held', detail->>'as' from team.audit where login = session_user and act = %s"
+    " order by id desc limit 1"
+)
 
 
 def init(options: InitOptions) -> None:
@@ -86,10 +93,25 @@ def member(options: MemberOptions) -> None:
         with connected(joined.required(options.where).service) as db:
             told = (options.login, options.change, options.to)
             count = db.value("select team.settle_member(%s, %s, %s)::text", told, rows.count)
+            held = db.row(_HELD, (options.change,), rows.Form(_Held, (rows.count, rows.login)))
         text = f"{options.login} {said}"
         text += f" the role {options.to or options.login}." if options.change == "keep" else "."
         text += f" Sessions: {count}." if options.change in {"give", "remove"} else ""
+        text += _held_text(held) if held and held.sessions else ""
     answer(options, {"written": agreed}, lambda: text)
+
+
+class _Held(NamedTuple):
+    """What an open transaction kept of a member who left, and the name that he has now."""
+
+    sessions: int
+    login: str
+
+
+def _held_text(held: _Held) -> str:
+    return (
+        f"\nAn open transaction holds {counted(held.sessions, 'session')}: end it, and do the same of '{held.login}'."
+    )
 
 
 def status(options: StatusOptions) -> None:

@@ -1,0 +1,272 @@
+"""The turns that the server names, read: what their texts bear out becomes a hit.
+
+What is damaged there, or too large to be looked into, is left out and counted; nobody's sessions take so long to read
+that others' are not found.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import NamedTuple, Protocol, TypeVar
+
+from resume_hooks.errors import ImportFailed
+from resume_hooks.parts.team import rows as columns
+from resume_hooks.parts.team.rows import Database, Form
+from resume_hooks.parts.team.sessions import TeamSession, of_rows
+from resume_hooks.parts.team.stored_pieces import SLICE, batches, packed_pieces, part_name, slices_of, unpacked
+from resume_hooks.search.index.extract import TextExtractor
+from resume_hooks.search.index.tokenize import stem
+from resume_hooks.search.query import Query
+from resume_hooks.search.ranking import Lookup
+from resume_hooks.search.record_text import Marker, Phrase, Snippet, said_text, snippet_of, text_of
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.turns import opens_turn
+
+WIDTH = 260
+LOOKED_AT = 20
+"""Hits of which the texts are read, so that those with the words close together come first."""
+
+_LARGEST = 8 * 1024 * 1024
+"""Bytes of a piece that is looked into, unpacked; larger ones hold a line that nobody typed."""
+
+_MOST_OF_ONE = 64 * 1024 * 1024
+"""Bytes of one member's pieces that are looked into, so that nobody's rows take all the time of others' searches."""
+
+_LEAST_LINE = 200
+"""Bytes that each line counts as at least: millions of empty ones would take minutes."""
+
+_PLACES = (
+    "select q.part::text, q.record::text, p.name, c.first::text, c.records::text, c.raw::text, c.sha,"
+    " octet_length(c.data)::text from unnest(%s::bigint[], %s::int[]) q(part, record)"
+    " join team.chunk c on c.part = q.part and c.first <= q.record and c.first + c.records > q.record"
+    " join team.part p on p.id = c.part"
+)
+
+
+class TeamHit(NamedTuple):
+    """A turn of the team's that answers. ``reference`` is ``<owner>:<session>[/agent]:<line>``.
+
+    ``mine`` is false for what somebody else's sessions say: nobody verified it.
+    """
+
+    reference: str
+    session_id: str
+    owner: str
+    machine: str
+    title: str
+    project: str
+    time: str
+    snippet: str
+    words: tuple[str, ...]
+    missing: tuple[str, ...]
+    score: float
+    mine: bool
+
+
+class Turn(NamedTuple):
+    """A turn that the server found: where it stands, when it was said, and by whom."""
+
+    session: int
+    part: int
+    record: int
+    at: datetime
+    rank: float
+    owner: str
+    mine: bool
+
+
+class _Place(NamedTuple):
+    """Where a turn stands: the file's name, and of the piece that has it the first record, its size and digest."""
+
+    part: int
+    record: int
+    name: str
+    first: int
+    records: int
+    raw: int
+    sha: bytes
+    stored: int
+
+
+_PLACE = Form(
+    _Place,
+    (
+        columns.row_number, columns.count, part_name, columns.count, columns.whole(1), columns.whole(1), columns.digest,
+        columns.whole(1),
+    ),
+)  # fmt: skip
+
+
+class _Owned(Protocol):
+    """A turn, or a hit."""
+
+    @property
+    def owner(self) -> str:
+        """The login of whose it is."""
+
+    @property
+    def mine(self) -> bool:
+        """Whether that is who asks."""
+
+
+SomeOwned = TypeVar("SomeOwned", bound=_Owned)
+
+
+def shared_out(ordered: Iterable[SomeOwned], most: int) -> list[SomeOwned]:
+    """The best of each member before the rest, one's own first: half of ``most`` are nobody's alone."""
+    counts = Counter[str]()
+    first, rest = list[SomeOwned](), list[SomeOwned]()
+    for each in ordered:
+        counts[each.owner] += 1
+        (first if counts[each.owner] <= share_of(most) else rest).append(each)
+    return [*sorted(first, key=lambda each: not each.mine), *rest]
+
+
+def share_of(most: int) -> int:
+    """How many of so many may be one member's while others have some."""
+    return max(1, most // 2)
+
+
+class TurnReader:
+    """Reads the turns that the server found, with what was read of each member."""
+
+    def __init__(self, query: Query, db: Database) -> None:
+        self._shown = _HitReader(query)
+        self._db = db
+        self._read = Counter[str]()
+
+    def hits(self, rows: Sequence[Turn], most: int, *, is_exact: bool) -> list[TeamHit]:
+        """The hits among turns, the best ranked first, until there are ``most``.
+
+        Where the server was asked for exactly what is sought, a turn that is no hit counts as refused.
+        """
+        sessions = {session.row: session for session in of_rows(self._db, [row.session for row in rows])}
+        hits: list[TeamHit] = []
+        left = [row for row in rows if row.session in sessions]
+        while left and len(hits) < most:
+            now, left = left[:LOOKED_AT], left[LOOKED_AT:]
+            before = self._db.refused
+            found = self._of(now, sessions)
+            if is_exact:
+                self._db.refused = max(self._db.refused, before + len(now) - len(found))
+            hits += found
+        return hits
+
+    def _of(self, rows: list[Turn], sessions: dict[int, TeamSession]) -> list[TeamHit]:
+        """The hits among some turns; those of one piece are read together."""
+        told = [row.part for row in rows], [row.record for row in rows]
+        asked = {row[1:3]: row for row in rows}
+        pieces: dict[tuple[int, int], list[_Place]] = {}
+        for place in self._db.rows(_PLACES, told, _PLACE):
+            row = asked.get(place[:2])
+            if row is not None and place.first <= place.record < place.first + place.records:
+                pieces.setdefault((place.part, place.first), []).append(place)
+        wanted = [
+            turns[0] for turns in pieces.values() if self._may_read(turns[0], sessions[asked[turns[0][:2]].session])
+        ]
+        hits: list[TeamHit] = []
+        for batch in batches(wanted):
+            data = packed_pieces([(piece.part, piece.first) for piece in batch if piece.stored <= SLICE], self._db)
+            for piece in batch:
+                turns, packed = pieces[piece.part, piece.first], data.get((piece.part, piece.first))
+                slices = slices_of(piece.part, piece.first, piece.stored, self._db) if packed is None else [packed]
+                try:
+                    body = b"".join(unpacked(slices, piece.raw, piece.sha))
+                except ImportFailed:
+                    self._db.refused += len(turns)
+                    continue
+                if not self._may_split(body, sessions[asked[piece[:2]].session]):
+                    self._db.refused += len(turns)
+                    continue
+                for place, lines in _split(body, turns):
+                    row = asked[place[:2]]
+                    hit = self._shown.hit(row, place, lines, sessions[row.session])
+                    hits += [hit] if hit else []
+        return hits
+
+    def _may_read(self, piece: _Place, session: TeamSession) -> bool:
+        """Whether a piece is looked into; else it counts as refused."""
+        self._read[session.owner] += piece.raw
+        may = piece.raw <= _LARGEST and piece.stored <= _LARGEST and self._read[session.owner] <= _MOST_OF_ONE
+        self._db.refused += not may
+        return may
+
+    def _may_split(self, body: bytes, session: TeamSession) -> bool:
+        """Whether the lines of a piece are looked at, which are few in all that a client wrote."""
+        self._read[session.owner] += max(0, body.count(b"\n") * _LEAST_LINE - len(body))
+        return self._read[session.owner] <= _MOST_OF_ONE
+
+
+def _split(body: bytes, turns: list[_Place]) -> Iterator[tuple[_Place, list[bytes]]]:
+    """Each turn of a piece with its lines, which end where the next one begins: none is read twice."""
+    lines, starts = body.split(b"\n"), sorted({place.record for place in turns})
+    ends = dict(itertools.pairwise(starts))
+    for place in turns:
+        end = ends.get(place.record, place.first + len(lines))
+        yield place, lines[place.record - place.first : end - place.first]
+
+
+class _HitReader:
+    """Reads the turns that the server found, as hits."""
+
+    def __init__(self, query: Query) -> None:
+        self._query = query
+        marks = [tuple(stem(form) for forms in term.forms for form in forms[:1]) for term in query.terms]
+        lookups = [Lookup(term, "word", (), mark, 1, 1.0, mark) for term, mark in zip(query.terms, marks, strict=True)]
+        self._marker = Marker(lookups)
+        stems = [word.removesuffix("i").encode() for mark in marks for word in mark]
+        # No line may be passed over where a phrase must not be in any, or a word is spelled in several ways.
+        sees_all = any(term.exact for term in query.excluded) or not all(term.text.isascii() for term in query.terms)
+        self._needles = [] if sees_all else stems
+        self._phrases = [Phrase(term.text) for term in query.terms if term.exact]
+        self._without = [Phrase(term.text) for term in query.excluded if term.exact]
+
+    def hit(self, row: Turn, place: _Place, lines: list[bytes], session: TeamSession) -> TeamHit | None:
+        """A turn as a hit, by its best record; None where its lines do not bear it out."""
+        name = place.name
+        best: tuple[int, Snippet] | None = None
+        missing = set(range(len(self._phrases)))
+        terms: set[int] = set()
+        for number, snippet, low in self._texts(lines, row.record, subagent=name.startswith("subagents/")):
+            if any(phrase.place_in(low) >= 0 for phrase in self._without):
+                return None
+            missing -= {place for place in missing if self._phrases[place].place_in(low) >= 0}
+            terms |= snippet.terms
+            if best is None or len(snippet.terms) + snippet.near > len(best[1].terms) + best[1].near:
+                best = (number, snippet)
+        if best is None or missing:
+            return None
+        number, snippet = best
+        agent = f"/{name.removeprefix('subagents/').removesuffix('.jsonl')}" if name.startswith("subagents/") else ""
+        names = [term.name for term in self._query.terms]
+        return TeamHit(
+            f"{session.owner}:{session.session_id}{agent}:{number}", session.session_id, session.owner, session.machine,
+            session.title, session.project, row.at.isoformat(), snippet.text,
+            tuple(term for place, term in enumerate(names) if place in terms),
+            tuple(term for place, term in enumerate(names) if place not in terms),
+            round(len(terms) + snippet.near + min(max(row.rank, 0.0), 1.0) / 2, 3),
+            session.mine and not session.given,
+        )  # fmt: skip
+
+    def _texts(self, lines: list[bytes], number: int, *, subagent: bool) -> list[tuple[int, Snippet, str]]:
+        """The records of a turn that say something: number, snippet, and the text without capitals."""
+        extractor, told = TextExtractor(subagent=subagent), []
+        for place, line in enumerate(lines):
+            low = line.lower()  # escapes and accents are looked through by reading alone
+            plain = bool(self._needles) and low.isascii() and b"\\u" not in low
+            silent = plain and not any(needle in low for needle in self._needles)
+            if silent and b'"user"' not in line:
+                continue
+            record = records.parse(line)
+            if record is None:
+                continue
+            if place and opens_turn(record, subagent=subagent):
+                break
+            said = None if silent else extractor.texts_of(record)
+            if said is not None:
+                text = text_of(said_text(said))
+                told.append((number + place, snippet_of(text, self._marker, WIDTH), text.low))
+        return told
