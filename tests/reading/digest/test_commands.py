@@ -18,6 +18,12 @@ def test_a_command_that_worked_is_told_by_its_last_good_run(config_home: ConfigH
     assert texts(digest, "errors") == []
 
 
+def test_a_question_to_a_forge_that_found_nothing_did_not_work(config_home: ConfigHome) -> None:
+    """It printed nothing, or an empty list."""
+    talk = Talk().prompt("go").runs("gh issue view 12 --json body", "").runs("gh pr list --json number", "[]")
+    assert texts(talk.runs("gh pr view 7", "Fix it").digest(config_home), "others") == ["gh pr view 7"]
+
+
 def test_a_command_whose_last_run_failed_says_so(config_home: ConfigHome) -> None:
     """It did work once; that it does not now is said beside it, and is an open error."""
     digest = Talk().prompt("go").runs("make x").fails("make x", "cc: fatal error: no y", 2).digest(config_home)

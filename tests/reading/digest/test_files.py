@@ -129,6 +129,16 @@ def test_what_was_made(config_home: ConfigHome) -> None:
     assert lines(digest, "artefacts")["commit 1a2b3c4 Fix it"] == 2
 
 
+def test_a_folder_that_was_removed_is_one_row(config_home: ConfigHome) -> None:
+    """With its files; what was made there again stands by itself, and a folder that is there is none."""
+    talk = Talk().prompt("go").edits("/home/user/proj/plans/a.md").edits("/home/user/proj/plans/b.md")
+    talk.runs("cd /home/user/proj; rm -rf plans; ls", "src").edits("/home/user/proj/src/x.py")
+    talk.runs("mkdir -p src && touch src/y.py")
+    digest = talk.digest(config_home)
+    assert texts(digest, "changed") == ["src/y.py", "src/x.py", "plans/"]
+    assert notes(digest, "changed")["plans/"] == "removed with 2 files"
+
+
 def test_a_commit_that_a_log_behind_it_shows(config_home: ConfigHome) -> None:
     """Git printed nothing of it, but its log did, in the same command."""
     command = "git commit -qF m.txt && echo === && git log --oneline -1"
@@ -147,7 +157,7 @@ def test_a_file_that_was_removed_later(config_home: ConfigHome) -> None:
     talk.edits(f"{CWD}/f.py")
     said = notes(talk.digest(config_home), "changed")
     removed = {name for name, note in said.items() if "removed" in note}
-    assert removed == {"a.py", "tmp", "tmp/b.py"}
+    assert removed == {"a.py", "tmp/"}
     assert said["a.py"] == "removed"
 
 

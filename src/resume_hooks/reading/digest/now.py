@@ -82,7 +82,7 @@ def _repository(
         yield entry("the session pushed, and has committed nothing since", push)
     yield from _uncommitted_as_seen(facts, paths, seen)
     if facts.has_unseen_agents:
-        yield entry("sub-agents worked, too: what they changed is not in these lists", facts.reports[-1].place)
+        yield entry("sub-agents worked, too: what they may have changed is not in these lists", facts.reports[-1].place)
 
 
 def _to_read(facts: LineageFacts, paths: Paths, commit: RecordPlace | None) -> Iterator[DigestEntry]:

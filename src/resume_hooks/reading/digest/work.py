@@ -10,7 +10,7 @@ import ntpath
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from resume_hooks.reading.digest.prose import cut
 from resume_hooks.reading.digest.repository import RepositoryState
 from resume_hooks.reading.digest.shell import SimpleCommand
 from resume_hooks.redaction.lazy_patterns import late
-from resume_hooks.system.text import plain_line
+from resume_hooks.system.text import counted, plain_line
 
 LONGEST = 320  # characters of a command that one would run again
 OFTEN = 5  # runs from which on a command counts as run often
@@ -62,7 +62,8 @@ class ShellCommand(NamedTuple):
     @property
     def worked(self) -> bool:
         """Whether it is known to have done what it was run for."""
-        found_nothing = self.run.output.strip() in EMPTY_ANSWERS
+        output = self.run.output.strip()
+        found_nothing = output in EMPTY_ANSWERS or (not output and _ASKS_FORGE.search(self.run.command) is not None)
         return self.run.status == 0 and not self.run.failed and not self.complaint and not found_nothing
 
 
@@ -327,6 +328,12 @@ _LINK = late(r"https://.*/(?:(?:pull|merge_requests|issues|runs)/\d+|releases/ta
 _MAKES = late(r"\b(?:gh|glab|hub)\s+(?:pr|mr|issue|release)\s+(?:create|new)\b|\bgit\s+(?:-\S+\s+\S+\s+)*push\b")
 
 
+_REMOVES_FOLDER = late(r"\brm\s+-(?:[a-zA-Z]*[rR][a-zA-Z]*f|[a-zA-Z]*f[a-zA-Z]*[rR])")
+
+
+_ASKS_FORGE = late(r"\b(?:gh|glab)\s+[a-z]+\s+(?:view|list|status)\b[^;&|>]*\Z")
+
+
 class Touch(NamedTuple):
     """A change of a file: where, and what has to be said of how sure it is, ``""`` for nothing.
 
@@ -373,7 +380,8 @@ def touched_files(
         found.setdefault(paths.relative(change.path, change.folder), []).append(Touch(change.place))
     for command in commands:
         doubt = UNSURE if command.run.failed else ""
-        proved = command.worked and shell.ends_with_all(command.run.command)
+        forced = _REMOVES_FOLDER.search(command.run.command) is not None  # which fails for no folder
+        proved = command.worked and (forced or shell.ends_with_all(command.run.command))
         for path, gone in islice(shell.changes_by(command.parts), WRITES):
             name, touch = paths.relative(path, command.run.folder), Touch(command.run.place, doubt, gone and proved)
             found.setdefault(name, []).append(touch)
@@ -413,21 +421,47 @@ def changed_files(found: dict[str, list[Touch]], paths: Paths) -> Iterator[Diges
         outside = path.startswith(("/", "~", "..")) or _WINDOWS.match(path) is not None
         return outside, all(touch.doubt for touch in found[path]), -latest, path
 
+    contents = _contents_of_folders(found)
+    removed = {path for path in contents if _last_touch(found[path]).removed}
+    folded = {inner for path in removed for inner in contents[path] if _last_touch(found[inner]).removed}
     listed = 0
     for path in sorted(found, key=rank):
-        if TEMPORARY.search(path):
+        if TEMPORARY.search(path) or path in folded:
+            continue
+        if path in contents:  # a folder that a command named, beside the files in it
+            if path in removed:
+                files = counted(sum(inner in folded for inner in contents[path]), "file")
+                yield DigestEntry(f"{_shown(path)}/", str(_last_touch(found[path]).place), f"{REMOVED} with {files}")
             continue
         listed += all(touch.doubt == LISTED for touch in found[path])
         if listed > MOST_LISTED:
             continue  # they may be another's, and there may be hundreds
         sure = [touch for touch in found[path] if not touch.doubt]
-        last = max(reversed(sure or found[path]), key=lambda touch: touch.place.order)
+        last = _last_touch(found[path])
         notes = (
             REMOVED if last.removed else f"{len(sure)} changes" if len(sure) > 1 else "",
             last.doubt,
             UNCOMMITTED if paths.is_dirty(path) else "",
         )
         yield DigestEntry(_shown(path), str(last.place), ", ".join(filter(None, notes)))
+
+
+def _last_touch(touches: Sequence[Touch]) -> Touch:
+    """The last change of a file that is sure, where there is one."""
+    sure = [touch for touch in touches if not touch.doubt]
+    return max(reversed(sure or touches), key=lambda touch: touch.place.order)
+
+
+def _contents_of_folders(found: Mapping[str, list[Touch]]) -> dict[str, list[str]]:
+    """The paths that are folders of others, each with what is in it."""
+    contents: dict[str, list[str]] = {}
+    for path in found:
+        folder = posixpath.dirname(path)
+        while folder not in {"", "/"}:
+            if folder in found:
+                contents.setdefault(folder, []).append(path)
+            folder = posixpath.dirname(folder)
+    return contents
 
 
 def read_files(facts: LineageFacts, paths: Paths, found: dict[str, list[Touch]]) -> Iterator[DigestEntry]:
