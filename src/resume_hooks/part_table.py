@@ -197,7 +197,7 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
 ANSWERS: Dict[str, List[Tuple[str, str]]] = {
     "a trim that a model decides": [("smart_trim", "lane:answer")],
     "what a model decided": [("smart_trim", "lane:decided")],
-    "after a session was deleted": [("marks", "state:after_delete"), ("team", "answers:after_delete")],
+    "after a session was deleted": [("marks", "state:remove_mark_after_delete"), ("team", "answers:after_delete")],
     "homes of a session": [("moved", "find_moved_repo:homes")],
     "notes on a session": [("moved", "copies:copies_note")],
     "at a start in a new folder": [("moved", "rehome:start_line")],

@@ -258,7 +258,7 @@ def test_a_rewind_stands_at_the_mark_again(where: Where) -> None:
     from resume_hooks.parts.marks import state as marks
 
     path = rollouts.write(codex_of(where), [rollouts.meta(), *rollouts.work(1, "a", asks=True)])
-    mark = marks.place(thread(where), "try").mark
+    mark = marks.place_mark(thread(where), "try").mark
     kept = sent_of(path)
     with path.open("ab") as stream:
         for one in (
@@ -268,7 +268,7 @@ def test_a_rewind_stands_at_the_mark_again(where: Where) -> None:
         ):
             stream.write(json.dumps(one).encode() + b"\n")
     for at, stays in ((mark, kept), (mark._replace(uuid="gone"), [])):
-        decided = back.plan(thread(where), at, "it was slower", where)
+        decided = back.plan_back(thread(where), at, "it was slower", where)
         sent = sent_of(write(decided.child, where).file)
         assert sent[: len(stays)] == stays
         assert [one["role"] for one in sent[len(stays) :]] == ["user", "assistant"]
@@ -302,7 +302,7 @@ def test_a_fork_comes_back_to_where_it_left(where: Where, by: str) -> None:
     mark = fork_point.fork_point(session, where)
     assert mark is not None
     assert mark.left == THREAD
-    decided = back.plan(session, mark, "", where)
+    decided = back.plan_back(session, mark, "", where)
     sent = sent_of(write(decided.child, where).file)
     assert (sent[: len(kept)], decided.lost) == (kept, "")
     told = sent[len(kept)]["content"][0]["text"]
