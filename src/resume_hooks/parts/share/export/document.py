@@ -121,7 +121,7 @@ class Document:
         return self._builder.pictures
 
     @property
-    def cut(self) -> int:
+    def cut_count(self) -> int:
         """Texts that were too long, and were cut with a notice."""
         return self._redactor.cut
 
@@ -148,7 +148,7 @@ class Document:
             yield head
             yield from self._builder.parts(found)
         end = carried.taken if carried else EndPart(self.left_out, self.pictures if self.choice.form == HTML else 0, 0)
-        yield end._replace(cut=self.cut)
+        yield end._replace(cut=self.cut_count)
 
 
 def document_file_name(title: str, session_id: str, form: str) -> str:

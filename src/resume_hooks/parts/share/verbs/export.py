@@ -104,7 +104,7 @@ def export_receipt(document: Document, path: str, written: WrittenFile, *, done:
         "turns": document.turns,
         "redacted": document.left_out,
         "images": document.pictures,
-        "cut": document.cut,
+        "cut": document.cut_count,
     }
 
 
