@@ -28,8 +28,8 @@ PENDING = tuple(
         "archive/", "cli/", "derive/", "hooks/", "maintenance/", "reading/", "redaction/", "search/", "sessions/",
         "storage/", "system/", "transcripts/",
         *(f"parts/{part}/" for part in (
-            "attribution", "codex", "documents", "lost", "moved", "rewind_files",
-            "smart_trim", "stats", "subagents", "team",
+            "codex", "lost", "moved", "rewind_files",
+            "stats", "team",
         )),
     )
 )  # fmt: skip

@@ -26,7 +26,7 @@ FORMER: Dict[str, Tuple[str, str]] = {
 WAYS: Dict[str, Tuple[str, str, str]] = {
     "trim --smart": (
         "smart_trim",
-        "a copy without what {model} finds is no longer needed; asking it costs tokens",
+        "a copy without the contents that {model} finds unneeded; asking it costs tokens",
         "handoff",
     )
 }
@@ -120,7 +120,13 @@ HOSTS: Dict[str, Tuple[str, Tuple[str, ...], str]] = {"codex": ("codex", ("turn_
 
 OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
     "trim": [
-        ("smart_trim", ("--smart",), "Let a model choose what is no longer needed.", "verbs:smart_trim", True),
+        (
+            "smart_trim",
+            ("--smart",),
+            "Let a model choose what the work does not need any more.",
+            "verbs:smart_trim",
+            True,
+        ),
         (
             "smart_trim",
             ("-p", "--prompt"),
@@ -177,16 +183,16 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
             "documents",
             ("-o", "--out", "--output", "out"),
             "Also write a handoff document: a .md file, or a folder for one.",
-            "asked:require_name",
+            "requested_files:require_name",
             False,
         ),
-        ("documents", ("--force",), "With --out: overwrite the file.", "asked:require_out", True),
+        ("documents", ("--force",), "With --out: overwrite the file.", "requested_files:require_out", True),
     ],
     "sessions": [
         (
             "subagents",
             ("--subagents",),
-            "Their sub-agents instead, with what each was asked; handoff and fork take their ids.",
+            "Their sub-agents instead, with the task of each; handoff and fork take their ids.",
             "verbs:print_subagents",
             True,
         )
@@ -195,8 +201,8 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
 """For a verb of the core the options of parts: the part, names, the line in the help, the function, whether a flag."""
 
 ANSWERS: Dict[str, List[Tuple[str, str]]] = {
-    "a trim that a model decides": [("smart_trim", "lane:answer")],
-    "what a model decided": [("smart_trim", "lane:decided")],
+    "a trim that a model decides": [("smart_trim", "lane:answer_smart_trim")],
+    "what a model decided": [("smart_trim", "lane:find_decided_trim")],
     "after a session was deleted": [("marks", "state:remove_mark_after_delete"), ("team", "answers:after_delete")],
     "homes of a session": [("moved", "find_moved_repo:homes")],
     "notes on a session": [("moved", "copies:copies_note")],
@@ -211,10 +217,10 @@ ANSWERS: Dict[str, List[Tuple[str, str]]] = {
     "whether the driver is needed": [("team", "team_file:found")],
     "the Agent SDK's store": [("team", "sdk_store:PostgresSessionStore")],
     "what was lost before": [("lost", "strategy:at_first")],
-    "beside a handoff": [("documents", "asked:beside")],
-    "documents of a session": [("documents", "places:documents_of")],
-    "written into projects": [("documents", "places:written")],
-    "a sub-agent as a session": [("subagents", "as_session:held")],
-    "which session wrote a line": [("attribution", "answer:answer")],
+    "beside a handoff": [("documents", "requested_files:files_beside_handoff")],
+    "documents of a session": [("documents", "places:folder_of_documents")],
+    "written into projects": [("documents", "places:note_on_written_files")],
+    "a sub-agent as a session": [("subagents", "as_session:subagent_as_session")],
+    "which session wrote a line": [("attribution", "answer:answer_line_search")],
 }
 """For a question of the core each part that answers it, and its function."""

@@ -228,20 +228,20 @@ def test_one_trimmed_item_comes_back_alone(where: Where) -> None:
 def test_a_smart_trim_takes_what_a_model_chose(where: Where) -> None:
     """Shown by its ends, with what was said between; only what it names goes, and comes back by an untrim."""
     from resume_hooks.parts.smart_trim import plan as smart
-    from resume_hooks.parts.smart_trim.ask import parts
-    from resume_hooks.parts.smart_trim.offer import CERTAIN, offer, smart_options
+    from resume_hooks.parts.smart_trim.ask import parts_of_offer
+    from resume_hooks.parts.smart_trim.offer import CERTAIN, make_offer, smart_options
 
     path = rollouts.write(codex_of(where), [rollouts.meta(), *rollouts.work(3, BIG, asks=True), *rollouts.LATER])
     scanned = agents.scanned(thread(where), where)
-    offered = offer(scanned, smart_options(None, CERTAIN), where)
+    offered = make_offer(scanned, smart_options(None, CERTAIN), where)
     assert [(one.target, one.turn) for one in offered.candidates] == [(f"make {n}", n + 1) for n in range(3)]
-    (part,) = parts(offered)
+    (part,) = parts_of_offer(offered)
     for said in ("question 1", "answer 1", "output of exec_command make 1", "HOW IT ENDS", "later", "1 word"):
         assert said in part.text, said
-    planned = smart.plan(offered, [smart.of_model(offered, 2, "a build", "done")], where)
+    planned = smart.plan_smart_trim(offered, [smart.verdict_of_model(offered, 2, "a build", "done")], where)
     with path.open("ab") as stream:
         stream.write(json.dumps(rollouts.said("user", "meanwhile")).encode() + b"\n")
-    receipt = smart.write(planned, where)
+    receipt = smart.write_smart_trim(planned, where)
     assert receipt.warnings == (smart.WENT_ON,)
     sent = sent_of(receipt.file)
     assert [place for place, (one, was) in enumerate(zip(sent, sent_of(path), strict=True)) if one != was] == [6]
