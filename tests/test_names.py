@@ -28,8 +28,7 @@ PENDING = tuple(
         "archive/", "cli/", "derive/", "hooks/", "maintenance/", "reading/", "redaction/", "search/", "sessions/",
         "storage/", "system/", "transcripts/",
         *(f"parts/{part}/" for part in (
-            "codex", "lost", "moved", "rewind_files",
-            "stats", "team",
+            "codex", "team",
         )),
     )
 )  # fmt: skip
