@@ -25,7 +25,7 @@ PENDING = tuple(
     f"src/resume_hooks/{package}"
     for package in (
         "api.py", "errors.py", "part_table.py", "paths.py", "project_places.py", "seam.py", "settings.py",
-        "archive/", "cli/", "derive/", "hooks/", "reading/", "redaction/", "search/", "sessions/",
+        "archive/", "cli/", "derive/", "hooks/", "redaction/", "search/", "sessions/",
         "storage/", "system/", "transcripts/",
         *(f"parts/{part}/" for part in (
             "codex", "team",

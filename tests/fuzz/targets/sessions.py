@@ -140,7 +140,7 @@ def readings(home: ConfigHome) -> Try:
             assert found.lines == scan(path).line_count
             assert outline_text(found, found.turns, names, 0)
             reading = TurnReader(session)
-            passages = reading.passages(reading.rows, names)
+            passages = reading.passages_of_rows(reading.rows, names)
         except ResumeHooksError as error:
             told(error)
             return

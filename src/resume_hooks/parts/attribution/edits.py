@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from resume_hooks.reading.digest.shell import DOCUMENTS, simple_commands, started_in
+from resume_hooks.reading.digest.shell import DOCUMENTS, folder_after_cd, simple_commands
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.records import Record, mapping, objects, string
 
@@ -107,6 +107,6 @@ def _changes_by_heredocs(command: str) -> Iterator[Change]:
         how, path = before or behind, (to or to_behind).strip("'\"")
         end = f"{command}\n".find(f"\n{word}\n", found.end())
         body = command[found.end() + 1 : end + 1]
-        folder = started_in(simple_commands(command[: found.start()]))
+        folder = folder_after_cd(simple_commands(command[: found.start()]))
         if how and end >= 0 and folder is not None and (quote or not _EXPANDED.search(body)):
             yield Change(os.path.join(folder, path), (Hunk("", body, whole=how == ">"),), blind=how == ">")

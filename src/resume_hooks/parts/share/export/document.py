@@ -20,7 +20,7 @@ from resume_hooks.parts.share.export.redact import ExportRedactor
 from resume_hooks.parts.share.export.select_records import ExportConversation, select_conversation
 from resume_hooks.paths import Where
 from resume_hooks.reading.bundle import BundleRedactor
-from resume_hooks.reading.bundle import export as bundle
+from resume_hooks.reading.bundle import export_bundle as bundle
 from resume_hooks.reading.session_secrets import secrets_of_sessions
 from resume_hooks.sessions.agents.registry import readable
 from resume_hooks.sessions.lineage import Family

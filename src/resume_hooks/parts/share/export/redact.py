@@ -64,7 +64,7 @@ class ExportRedactor:
             return text
         clean, secrets = self._known.redact_and_tell(text)
         left_out.update(secret.kind for secret in secrets)
-        return self._homes.hidden(clean)[0] if self._homes else clean
+        return self._homes.hide_homes(clean)[0] if self._homes else clean
 
     def block(self, block: Record) -> Record:
         """A block of a message, or a whole message, with each text in it fit to leave."""

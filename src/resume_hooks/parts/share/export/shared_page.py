@@ -26,7 +26,7 @@ from resume_hooks.parts.share.export.parts import Carried, EndPart
 from resume_hooks.parts.share.export.select_records import WHOLE
 from resume_hooks.parts.share.export.writing import Sink, measure_chunks
 from resume_hooks.paths import Where, private_folder
-from resume_hooks.reading.bundle import BundleRedactor, Homes, export
+from resume_hooks.reading.bundle import BundleRedactor, Homes, export_bundle
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.storage.staging import PIECE, Taken, taken_in
 
@@ -77,7 +77,7 @@ def pack_bundle(document: Document, where: Where) -> Iterator[PackedBundle]:
     with contextlib.ExitStack() as stack:
         try:
             stream = stack.enter_context(tempfile.TemporaryFile(dir=private_folder(where.state, where)))
-            packer, plain = zlib.compressobj(wbits=_GZIP), export(document.sessions, where, taken)
+            packer, plain = zlib.compressobj(wbits=_GZIP), export_bundle(document.sessions, where, taken)
             stream.writelines(sink.pass_through(map(packer.compress, plain)))
             stream.writelines(sink.pass_through([packer.flush()]))
             stream.flush()
