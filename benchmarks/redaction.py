@@ -122,9 +122,9 @@ def _seconds(blocks: list[bytes]) -> float:
 WAYS: dict[str, Callable[[str], object]] = {
     "text": lambda text: redact_bytes(text.encode()),
     "line": lambda text: redact_line(_as_line(text)),
-    "scrubbed line": lambda text: Cleaner().line(_as_line(f'password: "Hx7kQ2mZp9Lr4Tw8" {text}')),
-    "scrubbed text": lambda text: Cleaner().text(f'password: "Hx7kQ2mZp9Lr4Tw8" {text}'.encode()),
-    "torn line": lambda text: Cleaner().line(b'{"content":"password: Hx7kQ2mZp9Lr4Tw8 ' + text.encode() + b"}"),
+    "scrubbed line": lambda text: Cleaner().clean_record(_as_line(f'password: "Hx7kQ2mZp9Lr4Tw8" {text}')),
+    "scrubbed text": lambda text: Cleaner().clean_text(f'password: "Hx7kQ2mZp9Lr4Tw8" {text}'.encode()),
+    "torn line": lambda text: Cleaner().clean_record(b'{"content":"password: Hx7kQ2mZp9Lr4Tw8 ' + text.encode() + b"}"),
 }
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from resume_hooks.reading.digest.prose import sentences
+from resume_hooks.reading.digest.prose import sentences_of
 from resume_hooks.reading.summary_check import ABSENT, checked, claims_of, texts_in
 from resume_hooks.transcripts import records
 from tests.needs import corpus_sessions
@@ -60,7 +60,7 @@ def session_at(path: Path) -> Session:
             rows = records.prompt_text(record).split("\n")
             things["said"] |= {row for row in rows if 25 < len(row) < 160 and '"' not in row and row[0] != "<"}
     before = b"\n".join(line for line in lines[:at] if b'"isCompactSummary":true' not in line)
-    told = [s for s in sentences(CLIENTS.sub("", summary)) if claims_of(s)] if len(summary) > SMALLEST else []
+    told = [s for s in sentences_of(CLIENTS.sub("", summary)) if claims_of(s)] if len(summary) > SMALLEST else []
     kept = {kind: sorted(found) for kind, found in things.items()}
     return Session(path.parent.name, told, before.decode("utf-8", "replace"), list(_until(path, at)), kept)
 

@@ -20,7 +20,7 @@ from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.errors import ResumeHooksError, TooDeep
 from resume_hooks.hooks import confirmations, hook_state, prompt, reply, triggers
-from resume_hooks.maintenance.fsck.diagnose import examine
+from resume_hooks.maintenance.fsck.diagnose import examine_session
 from resume_hooks.reading.outline import outline
 from resume_hooks.reading.passages import TurnReader
 from resume_hooks.search import query
@@ -120,7 +120,7 @@ def test_texts_that_patterns_could_choke_on(config_home: ConfigHome, unit: str) 
         "handoff": lambda: agents.fresh(session, config_home.where, kind="handoff"),
         "outline": lambda: outline(session),
         "reading": lambda: TurnReader(session),
-        "fsck": lambda: examine(session, config_home.where),
+        "fsck": lambda: examine_session(session, config_home.where),
         "index": indexed,
     }
     for name, act in acts.items():
@@ -201,7 +201,7 @@ def test_a_type_that_is_no_text(config_home: ConfigHome, odd: object) -> None:
     session = session_file(write_session(config_home.project(), SESSION, rows))
     outline(session)
     TurnReader(session)
-    examine(session, config_home.where)
+    examine_session(session, config_home.where)
     plan.plan(plan.read(session), config_home.where, Options(threshold=80, keep_recent=0))
     with opened_index(config_home.where) as index:
         assert index.notes == []

@@ -25,11 +25,10 @@ PENDING = tuple(
     f"src/resume_hooks/{package}"
     for package in (
         "api.py", "errors.py", "part_table.py", "paths.py", "project_places.py", "seam.py", "settings.py",
-        "archive/", "cli/", "derive/", "hooks/", "maintenance/", "reading/", "redaction/", "search/", "sessions/",
+        "archive/", "cli/", "derive/", "hooks/", "redaction/", "search/", "sessions/",
         "storage/", "system/", "transcripts/",
         *(f"parts/{part}/" for part in (
-            "attribution", "codex", "documents", "lost", "marks", "moved", "rewind_files", "secrets", "share",
-            "smart_trim", "stats", "subagents", "team",
+            "codex", "team",
         )),
     )
 )  # fmt: skip

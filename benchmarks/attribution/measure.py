@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from benchmarks.attribution.replay import NOBODY, Rebuilt, Sessions, commands_in, lines_in, rebuilt, steps_in
-from resume_hooks.parts.attribution.answer import Candidates, asked_line
-from resume_hooks.parts.attribution.rule import writer
+from resume_hooks.parts.attribution.answer import Candidates, parse_asked_line
+from resume_hooks.parts.attribution.rule import find_writer
 from resume_hooks.paths import Where
 from resume_hooks.search.hits import Sources
 from resume_hooks.search.index.connect import OpenIndex, opened_index
@@ -76,16 +76,16 @@ class Measured:
         for folder in (path.parent, root / ".git"):
             folder.mkdir(parents=True, exist_ok=True)
         path.write_text("\n".join([*lines, ""]), encoding="utf-8", newline="")
-        asked = asked_line(f"{path}:1", "/", self._where)
+        asked = parse_asked_line(f"{path}:1", "/", self._where)
         if asked is None or asked.lines != lines:
             raise ValueError(path)
         scope = Scope(file=asked.tail, helpers=True)
         entered = enter(self._index.db, scope, self._where)
         sources = Sources(self._index, entered.files, self._where)
-        edits = list(Candidates(self._index, scope, entered, sources).edits(asked))
+        edits = list(Candidates(self._index, scope, entered, sources).edits_of_file(asked))
         counts = self.counts[zlib.crc32(file.first.encode()) % 2, kind]
         for place, authors in truth.items():
-            found = writer(lines, place + 1, edits).record
+            found = find_writer(lines, place + 1, edits).record
             named = {sources.session_of(copy) for copy in sources.copies(found)} if found else set()
             told = _verdict(named, authors)
             if told == "wrong" and kind in REAL:

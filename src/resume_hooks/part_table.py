@@ -12,7 +12,7 @@ VERBS: Dict[str, Tuple[str, str, str]] = {
     "import": ("share", "Import a transcript, from a file or the standard input, as a new session.", "fsck"),
     "team": ("team", "Push, pull, resume, search and share sessions on your team's PostgreSQL.", "fsck"),
     "scrub": ("secrets", "Remove secrets: in a child, or in place and from every copy; --list shows them.", "doctor"),
-    "stats": ("stats", "Show turns, tokens and what was saved, by month; how long hooks took.", "doctor"),
+    "stats": ("stats", "Show turns, tokens and savings by month, and how long hooks took.", "doctor"),
 }
 """Verbs of parts: the part, the line in the help, the verb of the core before which it stands there."""
 
@@ -26,7 +26,7 @@ FORMER: Dict[str, Tuple[str, str]] = {
 WAYS: Dict[str, Tuple[str, str, str]] = {
     "trim --smart": (
         "smart_trim",
-        "a copy without what {model} finds is no longer needed; asking it costs tokens",
+        "a copy without the contents that {model} finds unneeded; asking it costs tokens",
         "handoff",
     )
 }
@@ -77,9 +77,9 @@ TRIGGERS: Dict[str, Tuple[str, str, str, str, str, str, Tuple[str, ...], str, bo
 """Triggers: the part, then what ``seam.Trigger`` says behind the name."""
 
 CHECKS: Dict[str, Tuple[str, str, str]] = {
-    "copies": ("moved", "copies:check", "giants"),
+    "copies": ("moved", "copies:check_copies", "giants"),
     "team": ("team", "answers:check", "clipboard"),
-    "prompts": ("lost", "strategy:check", "giants"),
+    "prompts": ("lost", "strategy:check_lost_prompts", "giants"),
 }
 """Checks of doctor: the part, the function, the check before which it stands."""
 
@@ -120,7 +120,13 @@ HOSTS: Dict[str, Tuple[str, Tuple[str, ...], str]] = {"codex": ("codex", ("turn_
 
 OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
     "trim": [
-        ("smart_trim", ("--smart",), "Let a model choose what is no longer needed.", "verbs:smart_trim", True),
+        (
+            "smart_trim",
+            ("--smart",),
+            "Let a model choose what the work does not need any more.",
+            "verbs:smart_trim",
+            True,
+        ),
         (
             "smart_trim",
             ("-p", "--prompt"),
@@ -150,7 +156,7 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
             "moved",
             ("--other-copies",),
             "Of a SESSION in several folders: all copies but one.",
-            "verbs.other_copies:delete_others",
+            "verbs.other_copies:delete_other_copies",
             True,
         )
     ],
@@ -177,16 +183,16 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
             "documents",
             ("-o", "--out", "--output", "out"),
             "Also write a handoff document: a .md file, or a folder for one.",
-            "asked:require_name",
+            "requested_files:require_name",
             False,
         ),
-        ("documents", ("--force",), "With --out: overwrite the file.", "asked:require_out", True),
+        ("documents", ("--force",), "With --out: overwrite the file.", "requested_files:require_out", True),
     ],
     "sessions": [
         (
             "subagents",
             ("--subagents",),
-            "Their sub-agents instead, with what each was asked; handoff and fork take their ids.",
+            "Their sub-agents instead, with the task of each; handoff and fork take their ids.",
             "verbs:print_subagents",
             True,
         )
@@ -195,14 +201,14 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
 """For a verb of the core the options of parts: the part, names, the line in the help, the function, whether a flag."""
 
 ANSWERS: Dict[str, List[Tuple[str, str]]] = {
-    "a trim that a model decides": [("smart_trim", "lane:answer")],
-    "what a model decided": [("smart_trim", "lane:decided")],
-    "after a session was deleted": [("marks", "state:after_delete"), ("team", "answers:after_delete")],
-    "homes of a session": [("moved", "find_moved_repo:homes")],
+    "a trim that a model decides": [("smart_trim", "lane:answer_smart_trim")],
+    "what a model decided": [("smart_trim", "lane:find_decided_trim")],
+    "after a session was deleted": [("marks", "state:remove_mark_after_delete"), ("team", "answers:after_delete")],
+    "homes of a session": [("moved", "find_moved_repo:homes_of_session")],
     "notes on a session": [("moved", "copies:copies_note")],
-    "at a start in a new folder": [("moved", "rehome:start_line")],
-    "of a new folder": [("moved", "rehome:folder_line")],
-    "of the others of a folder": [("moved", "rehome:others")],
+    "at a start in a new folder": [("moved", "rehome:line_at_start")],
+    "of a new folder": [("moved", "rehome:line_of_new_folder")],
+    "of the others of a folder": [("moved", "rehome:note_on_other_sessions")],
     "bring in": [("share", "verbs.import_:bring_in")],
     "after a session was scrubbed": [("team", "answers:after_scrub")],
     "at a start": [("team", "team_file:unpushed")],
@@ -210,11 +216,11 @@ ANSWERS: Dict[str, List[Tuple[str, str]]] = {
     "after a turn": [("team", "background:main")],
     "whether the driver is needed": [("team", "team_file:found")],
     "the Agent SDK's store": [("team", "sdk_store:PostgresSessionStore")],
-    "what was lost before": [("lost", "strategy:at_first")],
-    "beside a handoff": [("documents", "asked:beside")],
-    "documents of a session": [("documents", "places:documents_of")],
-    "written into projects": [("documents", "places:written")],
-    "a sub-agent as a session": [("subagents", "as_session:held")],
-    "which session wrote a line": [("attribution", "answer:answer")],
+    "what was lost before": [("lost", "strategy:note_on_earlier_losses")],
+    "beside a handoff": [("documents", "requested_files:files_beside_handoff")],
+    "documents of a session": [("documents", "places:folder_of_documents")],
+    "written into projects": [("documents", "places:note_on_written_files")],
+    "a sub-agent as a session": [("subagents", "as_session:subagent_as_session")],
+    "which session wrote a line": [("attribution", "answer:answer_line_search")],
 }
 """For a question of the core each part that answers it, and its function."""

@@ -220,7 +220,7 @@ def test_our_own_appends_unshare_nothing(config_home: ConfigHome) -> None:
     now = os.stat(found.path)
     assert (now.st_ino, now.st_nlink, now.st_mtime_ns) == (was.st_ino, 2, was.st_mtime_ns)
     assert now.st_size > was.st_size
-    assert doctor.oddities(config_home.where.state) == []
+    assert doctor.oddities_in_state(config_home.where.state) == []
 
 
 def test_a_deleted_session_is_not_lost(config_home: ConfigHome) -> None:
@@ -351,7 +351,7 @@ def test_where_no_link_can_be_made(config_home: ConfigHome, monkeypatch: pytest.
     monkeypatch.setattr(os, "link", refuse)
     look(config_home)
     assert (len(tried), links(config_home)) == (held.MOST_REFUSED, {})
-    said = [each.detail for each in doctor.diagnose(CWD) if each.code == "vault-unheld"]
+    said = [each.detail for each in doctor.check_installation(CWD) if each.code == "vault-unheld"]
     assert len(said) == 1
     assert "120 sessions not held" in said[0]
 
@@ -363,7 +363,9 @@ def test_a_state_folder_that_lies_elsewhere(config_home: ConfigHome, monkeypatch
     home = config_home._replace(environ={**config_home.environ, "RESUME_HOOKS_HOME": str(config_home.root / "state")})
     look(home)
     assert not os.path.lexists(held_links.folder(home.where))
-    assert any("lies outside of" in each.detail for each in doctor.diagnose(CWD) if each.code == "vault-unheld")
+    assert any(
+        "lies outside of" in each.detail for each in doctor.check_installation(CWD) if each.code == "vault-unheld"
+    )
 
 
 def test_all_is_well_where_all_is_held(config_home: ConfigHome) -> None:
@@ -371,7 +373,7 @@ def test_all_is_well_where_all_is_held(config_home: ConfigHome) -> None:
     aged(config_home, 1, 2)
     look(config_home)
     aged(config_home, 2, 0.1)
-    assert [each.code for each in doctor.diagnose(CWD) if each.name == "vault"] == ["vault-ok"]
+    assert [each.code for each in doctor.check_installation(CWD) if each.name == "vault"] == ["vault-ok"]
 
 
 def test_a_vault_that_refuses_leaves_the_link(config_home: ConfigHome) -> None:

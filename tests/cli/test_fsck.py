@@ -184,7 +184,7 @@ def test_repair_for_people(config_home: ConfigHome, cli: Cli) -> None:
     installed("a line of garbage", config_home)
     lines = cli("fsck", SESSION, "--repair").stdout.decode().splitlines()
     assert lines[0].startswith("wrote ")
-    assert lines[-2:] == ["What could not be kept:", "  record 2: 12 bytes that are no JSON object"]
+    assert lines[-2:] == ["What could not be kept:", "  record 2: 12 bytes that are not a JSON object"]
 
 
 def test_a_dry_repair(config_home: ConfigHome, document: Document) -> None:

@@ -146,7 +146,7 @@ def test_all_that_stays_is_named_with_what_removes_it(
     for line, (path, way) in zip(stays, expected, strict=True):
         assert line.startswith(f"Stays: {path} (")
         assert way in line
-    kept = "What handoffs wrote into your projects stays: handoff_dir _handoffs."
+    kept = "The documents that handoffs wrote into your projects stay: handoff_dir _handoffs."
     assert (kept in lines) is seam.is_there("documents")
 
 

@@ -173,7 +173,7 @@ def test_lines_break_between_words(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     monkeypatch.setenv("COLUMNS", "50")
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.setattr("click.prompt", lambda *_, **__: "1")
-    about = "a copy without what a model finds is no longer needed; asking it costs tokens"
+    about = "a copy without the contents that a model finds unneeded; asking it costs tokens"
     assert ask("How?", [AnswerChoice("trim --smart", about), AnswerChoice("fork")]) == 0
     rows = capsys.readouterr().out.split("\n")[1:-2]
     assert all(len(row) <= 50 for row in rows)

@@ -19,7 +19,7 @@ from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.errors import NothingToFork, UsageError, WriteFailed
-from resume_hooks.maintenance.fsck.diagnose import examine
+from resume_hooks.maintenance.fsck.diagnose import examine_session
 from resume_hooks.paths import Where, project_key
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
@@ -89,7 +89,7 @@ def chain(path: str) -> list[Record]:
 
 def problems(path: str) -> set[str]:
     """The kinds of errors and warnings in a file."""
-    report = examine(locate.session_file(path), Where())
+    report = examine_session(locate.session_file(path), Where())
     return {group.kind.code for group in report.groups if group.kind.severity != "note"}
 
 

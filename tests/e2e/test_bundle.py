@@ -17,7 +17,7 @@ from resume_hooks.derive import fork
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.imports.bring_in import BundleOptions, ImportedSession, import_sessions
 from resume_hooks.derive.imports.read_bundle import unpacked
-from resume_hooks.reading.bundle import BundleRedactor, export
+from resume_hooks.reading.bundle import BundleRedactor, export_bundle
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
@@ -68,7 +68,7 @@ def _bare(value: Any) -> Any:
 def packed(sessions: list[Path], home: ClientHome) -> bytes:
     """Sessions as a bundle, with redaction as ever."""
     files = [locate.session_file(str(session)) for session in sessions]
-    return b"".join(export(files, home.where, BundleRedactor(Redactor())))
+    return b"".join(export_bundle(files, home.where, BundleRedactor(Redactor())))
 
 
 def brought(bundle: bytes, elsewhere: ClientHome, *, whole: bool) -> list[ImportedSession]:

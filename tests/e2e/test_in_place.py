@@ -15,7 +15,7 @@ from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.untrim import read_trimmed
-from resume_hooks.maintenance.fsck.diagnose import examine
+from resume_hooks.maintenance.fsck.diagnose import examine_session
 from resume_hooks.paths import Where
 from resume_hooks.reading.outline import outline
 from resume_hooks.search.index.postings import RECORDS
@@ -215,7 +215,7 @@ def assert_counted_once(session: Path, before: bytes, where: Where) -> None:
     parts = filter(None, read(ReadJob(str(session), subagent=False)))
     rows = [json.loads(row) for part in parts for row in part.documents[RECORDS]]
     assert max(row["line"] for row in rows if ROLES[row["role"]] == "call") < len(before.splitlines())
-    report = examine(locate.session_file(str(session)), where)
+    report = examine_session(locate.session_file(str(session)), where)
     assert not report.count("error")
 
 

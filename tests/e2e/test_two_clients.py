@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.maintenance.fsck.diagnose import examine
+from resume_hooks.maintenance.fsck.diagnose import examine_session
 from resume_hooks.sessions.locate import session_file
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui
 from tests.e2e.harness.mock_api import MockApi
@@ -165,4 +165,4 @@ def test_a_trim_in_place_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Pa
     raw = parent.read_bytes()
     assert raw.startswith(before)
     assert all(f"prompt of client {number}".encode() in raw for number in range(2))
-    assert not examine(session_file(str(parent)), both[0].home.where).count("error")
+    assert not examine_session(session_file(str(parent)), both[0].home.where).count("error")

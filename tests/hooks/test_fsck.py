@@ -51,7 +51,7 @@ def test_one_key_makes_the_copy(config_home: ConfigHome, code: str, message: str
     parent = installed(CASE[code], config_home)
     asked = ask(message)
     assert said in asked["ask"]
-    assert ("Not kept: record 2: left out, for want of its counterpart" in asked["ask"]) is (message == UNPAIRED)
+    assert ("Not kept: record 2: left out, since its counterpart is missing" in asked["ask"]) is (message == UNPAIRED)
     assert "tokens here, about" in asked["ask"]
     assert asked["ask"].count("\n") == 2
     assert asked["choices"] == [list(choice) for choice in CHOICES[UNASKED]]

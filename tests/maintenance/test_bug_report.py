@@ -14,7 +14,7 @@ from resume_hooks import part_table
 from resume_hooks.cli.schema.upkeep import BugReport
 from resume_hooks.maintenance import bug_report
 from resume_hooks.maintenance.bug_report import Anonymous
-from resume_hooks.maintenance.doctor import Finding, diagnose
+from resume_hooks.maintenance.doctor import Finding, check_installation
 from resume_hooks.paths import Where
 from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.storage.stored_settings import store
@@ -82,7 +82,7 @@ def laden(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 def made(project: Path) -> dict[str, Any]:
     """The report, in its documented form."""
-    found = bug_report.report(diagnose(str(project)), str(project), Where())
+    found = bug_report.make_bug_report(check_installation(str(project)), str(project), Where())
     return BugReport.model_validate(found).model_dump()
 
 
@@ -113,13 +113,13 @@ def test_what_a_reader_needs_is_in_it(laden: Path) -> None:
 def test_every_detail_is_of_a_known_finding(laden: Path) -> None:
     """A new finding tells its code alone, until somebody has looked at its sentences."""
     own = Finding("new thing", "note", PLANTED["path"], "", "new-thing")
-    found = bug_report.report([own], str(laden), Where())["findings"]
+    found = bug_report.make_bug_report([own], str(laden), Where())["findings"]
     assert found == [{"code": "new-thing", "level": "note", "detail": ""}]
 
 
 def test_every_finding_has_a_code(laden: Path) -> None:
     """Small words with dashes; of one name and level one code, whatever the sentence says."""
-    for finding in diagnose(str(laden)):
+    for finding in check_installation(str(laden)):
         assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", finding.code)
 
 
@@ -141,11 +141,11 @@ def test_paths_and_names_are_left_out(said: str, told: str, monkeypatch: pytest.
     """Homes and the project by a mark, other paths not at all, the user's name as a word."""
     monkeypatch.setattr("getpass.getuser", lambda: "ann")
     who = Anonymous("/home/ann/work/this", Where({"HOME": "/home/ann"}))
-    assert who.text(said) == told
+    assert who.anonymize(said) == told
 
 
 def test_defaults_are_left_out(config_home: ConfigHome) -> None:
     """Only what somebody set; numbers as such."""
     store("notice_percent", "7", config_home.where)
-    found = bug_report.report([], str(config_home.root), config_home.where)["settings"]
+    found = bug_report.make_bug_report([], str(config_home.root), config_home.where)["settings"]
     assert found == [{"key": "notice_percent", "value": 7, "source": "file"}]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.maintenance import doctor
-from resume_hooks.maintenance.doctor import Finding, diagnose
+from resume_hooks.maintenance.doctor import Finding, check_installation
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.system import bug_log
@@ -40,7 +40,7 @@ def cwd(config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def found(cwd: Path, name: str) -> Finding:
     """One finding by its name."""
-    return next(finding for finding in diagnose(str(cwd)) if finding.name == name)
+    return next(finding for finding in check_installation(str(cwd)) if finding.name == name)
 
 
 def fake_client(cwd: Path, said: str) -> None:

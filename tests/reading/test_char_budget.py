@@ -9,8 +9,8 @@ from resume_hooks.reading.char_budget import (
     CUT,
     CUT_HINT,
     TextPiece,
-    cut,
     cut_lines,
+    cut_piece,
     fit,
     fit_ends,
     indent_text,
@@ -94,12 +94,12 @@ def test_a_cut_text() -> None:
     """A voice keeps its beginning, a result its end as well; without room the notice stands alone."""
     body = indent_text("\n".join(f"line {number}" for number in range(500)))
     voice, result = (TextPiece("h", body, "read r:1", voice=voice) for voice in (True, False))
-    assert cut(voice, 300).endswith(": read r:1")
-    assert cut(result, 300).endswith("line 499")
-    assert cut(result, 10) == f"  … {len(body):,} characters: read r:1"
-    assert cut(result, len(body)) == body
+    assert cut_piece(voice, 300).endswith(": read r:1")
+    assert cut_piece(result, 300).endswith("line 499")
+    assert cut_piece(result, 10) == f"  … {len(body):,} characters: read r:1"
+    assert cut_piece(result, len(body)) == body
     called = TextPiece("h", f"{body} (… 500 more characters of input: read r:1)", "read r:1", voice=False)
-    assert cut(called, 300).count("read r:1") == 1
+    assert cut_piece(called, 300).count("read r:1") == 1
 
 
 @given(st.text("ab \n", max_size=300), st.integers(0, 400))

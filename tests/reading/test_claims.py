@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.reading.summary_check import ANY, claims_of, words_of
+from resume_hooks.reading.summary_check import ANY, claims_of, words_of_text
 
 
 def shown(sentence: str) -> list[str]:
@@ -22,7 +22,7 @@ def holds(sentence: str, text: str) -> bool:
     claims = claims_of(sentence)
     assert claims
     return all(
-        {*claim.words} & {ANY, *words_of(text)} and (claim.pattern is None or claim.pattern.search(low))
+        {*claim.words} & {ANY, *words_of_text(text)} and (claim.pattern is None or claim.pattern.search(low))
         for claim in claims
     )
 
@@ -87,7 +87,7 @@ def test_what_is_not_the_same(sentence: str, text: str) -> None:
 @given(st.text(max_size=300))
 def test_any_text(sentence: str) -> None:
     """Whatever it holds: every claim is found in the sentence that makes it, as far as its words go."""
-    words = {*words_of(sentence)}
+    words = {*words_of_text(sentence)}
     for claim in claims_of(sentence):
         assert {*claim.words} & {ANY, *words}
         assert claim.shown

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resume_hooks.errors import UsageError
-from resume_hooks.reading.passages import around, page, says
+from resume_hooks.reading.passages import around, page, says_something
 from resume_hooks.sessions.record_references import RecordLines, Reference, TranscriptNames, parse, place_of
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import Line, read_lines
@@ -76,7 +76,7 @@ def test_every_event_once(limit: int) -> None:
 def test_every_real_session(real_session: RealSession) -> None:
     """The same of real sessions."""
     rows = map(records.parse, real_session.lines)
-    there = [number for number, record in enumerate(rows) if record and says(record)]
+    there = [number for number, record in enumerate(rows) if record and says_something(record)]
     assert walked(RecordLines(str(real_session.path), SESSION), 250) == there
 
 
@@ -150,7 +150,7 @@ def test_growth_changes_no_page(rows: list[Record | bytes], known: int, limit: i
         there = [
             line.offset
             for line in lines_of(path)
-            if (record := records.parse(line.body)) and says(record)
+            if (record := records.parse(line.body)) and says_something(record)
         ]  # fmt: skip
         found = page(first, NAMES, None, limit)
         seen = [one.entry.offset for one in found.passages]

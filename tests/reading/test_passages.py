@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.reading.passages import Passage, PassageFile, passage, says, without_reminders
+from resume_hooks.reading.passages import Passage, PassageFile, passage, says_something, without_reminders
 from resume_hooks.sessions.record_references import RecordLine, TranscriptNames
 from resume_hooks.transcripts.trimmable_pieces import ToolCall
 from tests.builders import (
@@ -143,7 +143,7 @@ def test_hostile_heads() -> None:
 )
 def test_who_says_something(record: Record, there: bool) -> None:
     """Bookkeeping, logs, empty thinking and the client's small talk do not."""
-    assert says(record) is there
+    assert says_something(record) is there
 
 
 def test_reminders() -> None:

@@ -52,10 +52,13 @@ def test_turns(tmp_path: Path) -> None:
     """The records of the turns that are asked for; what stands before the first prompt is turn 0."""
     found = reading(tmp_path, [summary("s", uuid="s", parent=None), *conversation(3), b"garbage"])
     assert found.turns == 3
-    assert [row.number for row in found.chosen()] == [0, 1, 2, 3, 4, 5, 6]
-    assert [row.number for row in found.chosen(parse("2-3"))] == [3, 4, 5, 6]
-    assert [row.number for row in found.chosen(parse("0"))] == [0]
-    assert [one.text for one in found.passages(found.chosen(parse("last")), NAMES)] == ["prompt 4", "answer 5"]
+    assert [row.number for row in found.rows_of_turns()] == [0, 1, 2, 3, 4, 5, 6]
+    assert [row.number for row in found.rows_of_turns(parse("2-3"))] == [3, 4, 5, 6]
+    assert [row.number for row in found.rows_of_turns(parse("0"))] == [0]
+    assert [one.text for one in found.passages_of_rows(found.rows_of_turns(parse("last")), NAMES)] == [
+        "prompt 4",
+        "answer 5",
+    ]
 
 
 def test_commands(tmp_path: Path) -> None:
@@ -72,7 +75,7 @@ def test_commands(tmp_path: Path) -> None:
         *command(7, None),
         tool_use("r1", uuid="z", parent=None),
     ]
-    found = reading(tmp_path, lines).commands()
+    found = reading(tmp_path, lines).commands_of_turns()
     assert [(one.command, one.state, one.code, one.turn) for one in found] == [
         ("cmd 1", "ok", None, 1),
         ("cmd 2", "failed", 127, 1),
@@ -83,7 +86,7 @@ def test_commands(tmp_path: Path) -> None:
         ("cmd 7", "unanswered", None, 2),
     ]
     assert [one.answer for one in found][-2:] == [12, -1]
-    assert [one.command for one in reading(tmp_path, lines).commands(parse("2"))] == ["cmd 7"]
+    assert [one.command for one in reading(tmp_path, lines).commands_of_turns(parse("2"))] == ["cmd 7"]
 
 
 def test_failures(tmp_path: Path) -> None:
@@ -96,11 +99,11 @@ def test_failures(tmp_path: Path) -> None:
         system("api_error", uuid="f", error={"status": 529}),
     ]
     found = reading(tmp_path, lines)
-    rows = found.chosen(failed=True)
+    rows = found.rows_of_turns(failed=True)
     assert [row.number for row in rows] == [4, 5, 6]
-    shown = found.passages(rows, NAMES)
+    shown = found.passages_of_rows(rows, NAMES)
     assert [one.speaker for one in shown] == ["failed result of Bash cmd 2", "assistant, API error", "system api_error"]
-    assert found.calling(shown[0].entry.record() or {}) == [3]
+    assert found.lines_of_calls(shown[0].entry.record() or {}) == [3]
 
 
 def test_a_plain_export(tmp_path: Path) -> None:
@@ -112,9 +115,9 @@ def test_a_plain_export(tmp_path: Path) -> None:
         {"type": "tool_result", "message": {"tool_name": "Read", "content": "gone", "is_error": True}},
     ]
     found = reading(tmp_path, lines)
-    assert [row.number for row in found.chosen(failed=True)] == [2, 3]
-    assert [(one.command, one.code) for one in found.commands()] == [("ls", 2)]
-    assert found.passages(found.chosen(failed=True), NAMES)[0].speaker == "failed result of Bash ls"
+    assert [row.number for row in found.rows_of_turns(failed=True)] == [2, 3]
+    assert [(one.command, one.code) for one in found.commands_of_turns()] == [("ls", 2)]
+    assert found.passages_of_rows(found.rows_of_turns(failed=True), NAMES)[0].speaker == "failed result of Bash ls"
 
 
 LONG: list[TurnReader] = []
@@ -137,22 +140,22 @@ def _one_session(tmp_path_factory: pytest.TempPathFactory) -> None:
 def test_the_budget_holds(limit: int) -> None:
     """Any budget holds for turns, for errors and for commands, notices included."""
     found = LONG[0]
-    every = found.passages(found.chosen(), NAMES)
+    every = found.passages_of_rows(found.rows_of_turns(), NAMES)
     failed = [one for one in every if one.failed]
     assert len(passages_text("all", every, NAMES, limit, records_gap(every, NAMES))) < limit
     assert len(passages_text("errors", failed, NAMES, limit, errors_gap(failed, NAMES))) < limit
-    assert len(commands_text("commands", found.commands(), NAMES, limit)) < limit
+    assert len(commands_text("commands", found.commands_of_turns(), NAMES, limit)) < limit
 
 
 def test_what_is_left_out_can_be_got() -> None:
     """A gap of whole turns names them; reading on from there shows the next one whole."""
     found = LONG[0]
-    every = found.passages(found.chosen(), NAMES)
+    every = found.passages_of_rows(found.rows_of_turns(), NAMES)
     text = passages_text("all", every, NAMES, 6_000, records_gap(every, NAMES))
     last = text.split("\n")[-1]
     assert last.startswith("… ")
     assert ": resume-hooks read 11111111" in last
-    turn = found.passages(found.chosen(parse("21")), NAMES)
+    turn = found.passages_of_rows(found.rows_of_turns(parse("21")), NAMES)
     text = passages_text("one", turn, NAMES, 4_000, records_gap(turn, NAMES))
     assert text.count("prompt 20") == 20
     assert text.count("answer 20") == 30
@@ -162,9 +165,9 @@ def test_what_is_left_out_can_be_got() -> None:
 def test_one_error_or_command_left_out() -> None:
     """It is told of as one, by its turn alone."""
     found = LONG[0]
-    failed = [one for one in found.passages(found.chosen(), NAMES) if one.failed]
+    failed = [one for one in found.passages_of_rows(found.rows_of_turns(), NAMES) if one.failed]
     assert errors_gap(failed, NAMES)(4, 4) == "… 1 error left out: resume-hooks read 11111111 --errors --turns 5"
-    wide = [one._replace(command="x " * 45) for one in found.commands(parse("3"))[:1]]
+    wide = [one._replace(command="x " * 45) for one in found.commands_of_turns(parse("3"))[:1]]
     last = commands_text("commands", wide, NAMES, 175).split("\n")[-1]
     assert last == "… 1 command left out: resume-hooks read 11111111 --commands --turns 3 --max-chars 0"
 
@@ -172,18 +175,18 @@ def test_one_error_or_command_left_out() -> None:
 def test_commands_without_a_limit(tmp_path: Path) -> None:
     """They are as long as they ever are."""
     lines: list[Record | bytes] = [user("go", uuid="p"), *command(1, "ok")]
-    long = [one._replace(command="x" * 300) for one in reading(tmp_path, lines).commands()]
+    long = [one._replace(command="x" * 300) for one in reading(tmp_path, lines).commands_of_turns()]
     assert commands_text("commands", long, NAMES, 0).endswith("x" * 300)
 
 
 def test_every_real_session(real_session: RealSession) -> None:
     """Read whole without a failure, within a budget, no control in it."""
     found = TurnReader(real_session.file)
-    shown = found.passages(found.chosen(), NAMES)
+    shown = found.passages_of_rows(found.rows_of_turns(), NAMES)
     text = passages_text("all", shown, NAMES, 20_000, records_gap(shown, NAMES))
     assert len(text) < 20_000
     assert not [sign for sign in text if sign < " " and sign not in "\n\t"]
-    commands_text("commands", found.commands(), NAMES, 5_000)
+    commands_text("commands", found.commands_of_turns(), NAMES, 5_000)
 
 
 def test_a_tool_by_no_name_is_no_shell(tmp_path: Path) -> None:
@@ -191,5 +194,7 @@ def test_a_tool_by_no_name_is_no_shell(tmp_path: Path) -> None:
     damaged = tool_use("c1", uuid="a1", parent=None, tool_input={"command": "ls"})
     damaged["message"]["content"][0]["name"] = {"odd": []}
     found = reading(tmp_path, [*conversation(1), damaged])
-    assert "ls" not in "".join(one.text for one in found.passages(found.chosen(), NAMES) if one.speaker == "shell")
-    assert found.commands() is not None
+    assert "ls" not in "".join(
+        one.text for one in found.passages_of_rows(found.rows_of_turns(), NAMES) if one.speaker == "shell"
+    )
+    assert found.commands_of_turns() is not None

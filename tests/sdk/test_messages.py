@@ -15,7 +15,7 @@ import pytest
 from claude_agent_sdk import get_session_messages, get_subagent_messages, list_subagents
 
 from resume_hooks.paths import session_id_of
-from resume_hooks.reading.passages import page, says
+from resume_hooks.reading.passages import page, says_something
 from resume_hooks.sessions.record_references import RecordLines, TranscriptNames
 from resume_hooks.sessions.transcript_files import subagents_of
 from resume_hooks.transcripts import records
@@ -149,7 +149,7 @@ def events(path: Path, limit: int) -> list[str]:
 def said(path: Path) -> list[str]:
     """The records of a file that say something, by uuid, in its order."""
     with path.open("rb") as stream:
-        rows: list[Record] = [record for line in stream if (record := records.parse(line)) and says(record)]
+        rows: list[Record] = [record for line in stream if (record := records.parse(line)) and says_something(record)]
     return [records.string(record, "uuid") for record in rows]
 
 

@@ -12,7 +12,7 @@ from resume_hooks.cli.output import at_work, table
 from resume_hooks.cli.verbs.upkeep import DoctorOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.errors import UsageError
-from resume_hooks.maintenance.doctor import Finding, diagnose
+from resume_hooks.maintenance.doctor import Finding, check_installation
 from resume_hooks.search.index.connect import Status, status_of
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.storage import project_files
@@ -30,13 +30,13 @@ def doctor(options: DoctorOptions) -> int:
     if options.index is not None:
         _look_after_index(options)
         return 0
-    findings = diagnose(current_folder())
+    findings = check_installation(current_folder())
     report = None
     if options.bundle:
         # As below.
         from resume_hooks.maintenance import bug_report
 
-        report = bug_report.report(findings, current_folder(), options.where)
+        report = bug_report.make_bug_report(findings, current_folder(), options.where)
     printed = orjson.dumps(report, option=orjson.OPT_INDENT_2)
     written = "" if options.output is None else os.path.abspath(options.output)
     if written:

@@ -12,9 +12,9 @@ from resume_hooks.cli.child import receipt_text
 from resume_hooks.cli.verbs.upkeep import FsckOptions
 from resume_hooks.derive.child.write import carry_out
 from resume_hooks.errors import UsageError
-from resume_hooks.maintenance.fsck.diagnose import examine
+from resume_hooks.maintenance.fsck.diagnose import examine_session
 from resume_hooks.maintenance.fsck.findings import SEVERITIES, DefectGroup, DefectReport
-from resume_hooks.maintenance.fsck.repair import repaired
+from resume_hooks.maintenance.fsck.repair import plan_any_repair
 from resume_hooks.sessions.agents.registry import opened_stores
 from resume_hooks.sessions.session_files import SessionFile, unlistable
 from resume_hooks.system.invocation import typed
@@ -35,7 +35,7 @@ def fsck(options: FsckOptions) -> int:
         return 0
     every = opened_stores(options.where, everyone=True)[0].sessions
     sessions = every() if options.everywhere else [options.located_whole()]
-    reports = [examine(session, options.where) for session in _shown_at_work(sessions, quiet=options.as_json)]
+    reports = [examine_session(session, options.where) for session in _shown_at_work(sessions, quiet=options.as_json)]
     hidden = unlistable(options.where) if options.everywhere else []
     options.emit(
         _data(reports, hidden), lambda: _overview(reports, hidden) if options.everywhere else render(reports[0])
@@ -88,7 +88,7 @@ def _overview(reports: list[DefectReport], hidden: list[str]) -> str:
 
 
 def _repair(options: FsckOptions) -> None:
-    decided = repaired(options.located_whole(), options.where, options.branch)
+    decided = plan_any_repair(options.located_whole(), options.where, options.branch)
     report = decided.report
     if report.clean and options.branch is None:
         options.emit(_data([report]), lambda: f"{report.session_id}: clean, nothing to repair")

@@ -121,10 +121,10 @@ def _look_up(options: ReadOptions) -> OriginalRecord:
 def _turns(session: SessionFile, options: ReadOptions) -> None:
     reader, turns = _reader(session, options), _turns_of(options)
     names = names_of(session, options.where)
-    passages = reader.passages(reader.chosen(turns, failed=options.errors), names)
+    passages = reader.passages_of_rows(reader.rows_of_turns(turns, failed=options.errors), names)
     shown = passage_rows(passages, names, options.max_chars)
     if options.errors:
-        calls = [reader.calling(one.entry.record() or {}) for one in passages]
+        calls = [reader.lines_of_calls(one.entry.record() or {}) for one in passages]
         numbered = [[f"{names.full}:{number}" for number in numbers] for numbers in calls]
         shown = [With(row, {"calls": found}) for row, found in zip(shown, numbered, strict=True)]
     gap = errors_gap if options.errors else records_gap
@@ -139,7 +139,7 @@ def _turns(session: SessionFile, options: ReadOptions) -> None:
 def _commands(session: SessionFile, options: ReadOptions) -> None:
     reader, turns = _reader(session, options), _turns_of(options)
     names = names_of(session, options.where)
-    found = reader.commands(turns)
+    found = reader.commands_of_turns(turns)
     about = _about(session, names, _what(turns, reader.turns, "command", len(found)))
     rows = [
         With(

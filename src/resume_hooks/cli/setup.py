@@ -16,7 +16,13 @@ from resume_hooks.cli.verbs.upkeep import ConfigOptions, InstallOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.hooks.triggers import ROWS, trigger_of
-from resume_hooks.maintenance.uninstall import REMOVE_MARKETPLACE, left_behind, purged, remove, written_to
+from resume_hooks.maintenance.uninstall import (
+    REMOVE_MARKETPLACE,
+    files_that_stay,
+    notes_on_written_files,
+    paths_to_purge,
+    remove_paths,
+)
 from resume_hooks.paths import Where
 from resume_hooks.sessions import held_links
 from resume_hooks.storage import stored_settings
@@ -157,7 +163,7 @@ def run_all(commands: list[list[str]]) -> bool:
 def _remove(options: InstallOptions) -> int:
     """Remove the plugin and what is asked for; 1 where the client refused."""
     where = options.where
-    goes = purged(where.state) if options.purge else None
+    goes = paths_to_purge(where.state) if options.purge else None
     if options.purge and options.asks("--purge"):
         click.confirm(
             f"Remove links between sessions (they exist nowhere else), settings, index in {where.state}?",
@@ -167,15 +173,15 @@ def _remove(options: InstallOptions) -> int:
     commands = [["claude", "plugin", "uninstall", f"{NAME}@{MARKETPLACE}"]]
     if claude_cli.marketplace_folder(MARKETPLACE) == plugin_folder():
         commands.append(list(REMOVE_MARKETPLACE))
-    documents = written_to(where)
+    documents = notes_on_written_files(where)
     ran, warning = False, ""
     try:
         ran = not options.dry_run and run_all(commands)
     except ResumeHooksError as error:  # the state can go even if the plugin was never installed
         warning = error.message
     if goes is not None and not options.dry_run:
-        remove(where.state, goes)
-    stays = left_behind(where, goes, commands)
+        remove_paths(where.state, goes)
+    stays = files_that_stay(where, goes, commands)
     lines = [shlex.join(words) for words in commands]
     stay = [row.path for row in stays]
     data = {**NOTHING, "plugin": NAME, "commands": lines, "ran": ran, "goes": goes or [], "stays": stay}

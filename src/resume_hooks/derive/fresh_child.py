@@ -135,7 +135,7 @@ def opening(
 def lines_of(told: Opening) -> FreshLines:
     """The lines of a child that is told this."""
     asked, answered = opening_lines(told.child.setting, told.text, told.card)
-    digest = [entries.line(told.contents.digest)] if told.contents.digest else []
+    digest = [entries.line_of_digest(told.contents.digest)] if told.contents.digest else []
     carried = carried_lines(told.ends, told.child.session_id)
     return FreshLines((told.head, asked, *digest, answered, *carried), told.text)
 

@@ -29,7 +29,7 @@ from resume_hooks.derive.model.port import ModelCalls, Spent
 from resume_hooks.derive.opening_size import tokens_of
 from resume_hooks.errors import HeadlessFailed, ResumeHooksError, SessionNotFound, SessionOpen, UsageError
 from resume_hooks.paths import Where
-from resume_hooks.reading.char_budget import TextPiece, cut, fit
+from resume_hooks.reading.char_budget import TextPiece, cut_piece, fit
 from resume_hooks.reading.digest.build import ANCESTOR_BUDGET, digest_of
 from resume_hooks.reading.digest.entries import Digest, Kind, digest_at, refs_of
 from resume_hooks.reading.digest.opening import DEFAULT_TOKENS, characters, full, opening
@@ -110,11 +110,11 @@ def material(session: SessionFile, where: Where) -> SummaryMaterial:
 def _shown(reading: TurnReader, names: TranscriptNames) -> Iterator[_Shown]:
     """One record after the other, so that never more than one long output is in memory."""
     for row in reading.rows:
-        for one in reading.passages([row], names):
+        for one in reading.passages_of_rows([row], names):
             if not one.added:
                 room = VOICE if one.voice else ASIDE
                 piece = one.piece(names, room, with_turn=True)
-                yield _Shown(row.number, row.turn, piece._replace(body=cut(piece, room), missing=0))
+                yield _Shown(row.number, row.turn, piece._replace(body=cut_piece(piece, room), missing=0))
 
 
 def _split(shown: Sequence[_Shown], room: int) -> list[Sequence[_Shown]]:

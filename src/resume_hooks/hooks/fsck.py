@@ -13,7 +13,7 @@ from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
 from resume_hooks.maintenance.fsck import repair
 from resume_hooks.maintenance.fsck.findings import Defect
-from resume_hooks.maintenance.fsck.messages import defects_behind, reasons
+from resume_hooks.maintenance.fsck.messages import defects_behind, findings_of_kinds
 from resume_hooks.maintenance.fsck.repair import RepairPlan
 from resume_hooks.system.text import one_line
 
@@ -42,7 +42,7 @@ def answer(request: Request) -> TriggerAnswer:
         decided = _decide(request)
     except ResumeHooksError as error:
         return show(f"The API refuses this session. It could not be looked at: {error.message}. {fresh}")
-    found = reasons(decided.report, kinds)
+    found = findings_of_kinds(decided.report, kinds)
     if not found:
         return show(f"The API refuses this session, and in its file is nothing that a repair would mend. {fresh}")
     return TriggerAnswer("", lambda _: "", _question(decided, found))
@@ -50,7 +50,7 @@ def answer(request: Request) -> TriggerAnswer:
 
 def _decide(request: Request) -> RepairPlan:
     with time_limit(f"{request.command} --repair", LIMIT):
-        return repair.plan(request.session, request.where)
+        return repair.plan_repair(request.session, request.where)
 
 
 def _question(decided: RepairPlan, found: list[Defect]) -> str:

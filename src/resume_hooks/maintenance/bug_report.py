@@ -1,6 +1,6 @@
-"""What a bug report needs to know of an installation, and nothing of what any session, file or person is called.
+"""The report of an installation for a bug report, without the name of any session, file or person.
 
-Made of numbers, of words of ours and of versions; what could hold anything else is left out or checked for its form.
+It consists of numbers, of words of ours and of versions; any other value is left out, or checked for its form.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from resume_hooks.system.plugin_files import NAME
 from resume_hooks.version import __version__
 
 VERSION = 3
-"""Of the form of a report."""
+"""The version of a report's form."""
 
 TOLD = frozenset(
     {
@@ -38,50 +38,50 @@ TOLD = frozenset(
 
 LIBRARIES = ("click", "orjson", "prompt-toolkit", "pydantic", "pyperclip", "rich", "tantivy")
 LAST_ENTRIES = 20
-"""Entries of the log that are reported."""
+"""The most entries of the log in a report."""
 
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 _HEAD = re.compile(r"[0-9TZ:.-]{20,30} [0-9A-Za-z.+-]{1,20} >?[a-z-]{1,20} [A-Za-z]{1,60}")
 _PLACE = re.compile(r"  [\w./-]{1,100}:[0-9]+ [\w<>]{1,60}")
 
 
-def report(findings: Sequence[Finding], cwd: str, where: Where) -> dict[str, Any]:
+def make_bug_report(findings: Sequence[Finding], cwd: str, where: Where) -> dict[str, Any]:
     """The report as a JSON value, in the form of ``cli.schema.doctor.BugReport``."""
     who = Anonymous(cwd, where)
     return {
         "report": VERSION,
         "made_at": clock.now(),
-        "versions": _versions(who),
+        "versions": _versions_in_use(who),
         "findings": [
-            {"code": each.code, "level": each.level, "detail": who.text(each.detail) if each.code in TOLD else ""}
+            {"code": each.code, "level": each.level, "detail": who.anonymize(each.detail) if each.code in TOLD else ""}
             for each in findings
         ],
-        "settings": _settings(where, who),
-        "log": _log(where),
+        "settings": _settings_in_report(where, who),
+        "log": _entries_of_log(where),
     }
 
 
-def _versions(who: Anonymous) -> dict[str, Any]:
+def _versions_in_use(who: Anonymous) -> dict[str, Any]:
     found = {}
     for name in LIBRARIES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             found[name] = importlib.metadata.version(name)
     return {
         "engine": __version__,
-        "plugin": _plugins(),
+        "plugin": _plugin_versions(),
         "client": ".".join(map(str, claude_cli.version() or ())),
         "python": platform.python_version(),
         "implementation": platform.python_implementation(),
-        "system": who.text(f"{platform.system()} {platform.release()} {platform.machine()}"),
+        "system": who.anonymize(f"{platform.system()} {platform.release()} {platform.machine()}"),
         "sqlite": sqlite3.sqlite_version,
         "libraries": dict.fromkeys(LIBRARIES, "") | found,
     }
 
 
-def _plugins() -> list[str]:
+def _plugin_versions() -> list[str]:
     known = read_object(os.path.join(Where().config, "plugins", "installed_plugins.json")).get("plugins")
     return [
-        _word(copy.get("version"))
+        _plain_word_or_other(copy.get("version"))
         for name, found in (known.items() if isinstance(known, dict) else ())
         if name.split("@")[0] == NAME and isinstance(found, list)
         for copy in found
@@ -89,14 +89,14 @@ def _plugins() -> list[str]:
     ]
 
 
-def _word(value: object) -> str:
-    """A value if it is one plain word, else ``other``; ``""`` if there is none."""
+def _plain_word_or_other(value: object) -> str:
+    """A value if it is one plain word, else ``other``; ``""`` without a value."""
     if not isinstance(value, str) or not value:
         return ""
     return value if _WORD.fullmatch(value) else "other"
 
 
-def _settings(where: Where, who: Anonymous) -> list[dict[str, Any]]:
+def _settings_in_report(where: Where, who: Anonymous) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for name, setting in settings.load(where).items():
         value: object = setting.value
@@ -104,13 +104,15 @@ def _settings(where: Where, who: Anonymous) -> list[dict[str, Any]]:
             continue
         if not isinstance(value, int):
             words = value if isinstance(value, tuple) else (value,)
-            value = "set" if settings.KEYS[name].names_files else who.text(", ".join(map(_word, words)))
+            value = (
+                "set" if settings.KEYS[name].names_files else who.anonymize(", ".join(map(_plain_word_or_other, words)))
+            )
         rows.append({"key": name, "value": value, "source": setting.source})
     return rows
 
 
-def _log(where: Where) -> list[str]:
-    """The last entries, without any line that is not of the form that we write."""
+def _entries_of_log(where: Where) -> list[str]:
+    """The last entries, without lines that are not in our form."""
     found = []
     for entry in bug_log.entries(where)[-LAST_ENTRIES:]:
         first, *places = entry.strip("\n").split("\n")
@@ -123,18 +125,18 @@ PATH = "<path>"
 USER = "<user>"
 
 _SHARED = ("/usr/bin", "/usr/local/bin", "/bin", "/sbin", "/etc/claude-code", "/opt/homebrew/bin", "/dev")
-"""Where nothing of a user's lies."""
+"""Folders without files of a user."""
 
 _KEY = re.compile(r"(projects/)[^\s/'\";,]+")
 _AT_HOME = re.compile(r"~/(\.[\w-]+/)?[^\s'\";,)]+")
-"""Of a path in the home a hidden first folder, such as that of a tool, is kept."""
+"""A path in the home; a hidden first folder, such as that of a tool, stays."""
 
 _ABSOLUTE = re.compile(r"(?<![\w~>./-])/[^\s'\";,)]+")
 _SHORTEST_NAME = 2
 
 
 class Anonymous:
-    """Knows whom to leave out: the user of this machine, the folder of a project, the homes of client and user."""
+    """Removes names from texts: of the user, the folder of a project, the homes of client and user."""
 
     def __init__(self, cwd: str, where: Where) -> None:
         places = [
@@ -146,11 +148,11 @@ class Anonymous:
         known = {path.rstrip("/"): name for place, name in places for path in (place, os.path.realpath(place))}
         # The longest first; a home that is the root folder would be part of every path.
         self._places = sorted(((p, n) for p, n in known.items() if len(p) > 1), key=lambda pair: -len(pair[0]))
-        words = sorted((re.escape(name) for name in _names(where)), key=len, reverse=True)
+        words = sorted((re.escape(name) for name in _names_of_user(where)), key=len, reverse=True)
         self._user = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(words)})(?![A-Za-z0-9])") if words else None
 
-    def text(self, said: str) -> str:
-        """A sentence of ours without paths of the user's and without the user's name."""
+    def anonymize(self, said: str) -> str:
+        """A sentence of ours without the user's paths and name."""
         for path, name in self._places:
             said = re.sub(rf"{re.escape(path)}(?![\w.-])", name, said)
         said = _KEY.sub(rf"\1{PATH}", said)
@@ -160,8 +162,8 @@ class Anonymous:
         return self._user.sub(USER, said) if self._user else said
 
 
-def _names(where: Where) -> set[str]:
-    """What the user may be called: by the system, by the environment, by the name of the home."""
+def _names_of_user(where: Where) -> set[str]:
+    """The user's names in the system, in the environment, and of the home folder."""
     given = {where.environ.get(key, "") for key in ("USER", "LOGNAME", "USERNAME", "SUDO_USER")}
     given.add(os.path.basename((where.environ.get("HOME") or "").rstrip("/")))
     with contextlib.suppress(OSError, KeyError, ImportError):  # an id without a name, as in some containers

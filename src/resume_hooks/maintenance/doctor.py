@@ -1,4 +1,4 @@
-"""What may be wrong with an installation: one small test a question, each finding with its remedy."""
+"""Checks of an installation: one small function each, every finding with its remedy."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ from resume_hooks.transcripts.transcript import is_live_part_within
 from resume_hooks.version import __version__
 
 PRIVATE = ("pending", "log")
-"""Folders of the state folder that hold nothing but files of our own."""
+"""Folders of the state folder that hold only files of our own."""
 
 MOST_ENTRIES = 10_000
-"""Entries that are looked at."""
+"""Most entries that are looked at."""
 
 OTHERS = ("aichat", "claude-code-tools", "resume_hook.py", "session-resume")
 """Words in the hooks of other tools that answer to the same triggers."""
 
 LOOKED_THROUGH = 2_000_000_000
-"""Bytes of transcripts that are looked through for giant lines, the largest first: two seconds."""
+"""Bytes of transcripts that are searched for giant lines, the largest first: two seconds."""
 
 
 class Finding(NamedTuple):
-    """One answer. ``level`` is ok, note (works, but worth knowing) or problem (something will not work).
+    """The result of a check. ``level`` is ok, note (works, but worth knowing) or problem (something will not work).
 
-    ``code`` is its stable name for programs, ``<name>-<level>`` where there is one answer of a level.
+    ``code`` is its stable name for programs, ``<name>-<level>`` where a check has one result of a level.
     """
 
     name: str
@@ -59,26 +59,26 @@ class Finding(NamedTuple):
     code: str = ""
 
 
-def diagnose(cwd: str) -> list[Finding]:
-    """Every finding, in the order in which things must work; a part's check is given the folder, as ours are."""
+def check_installation(cwd: str) -> list[Finding]:
+    """The finding of every check, in the order in which things must work; checks of parts get the folder, too."""
     questions: dict[str, Callable[[str], Finding]] = {
-        "client": _client,
-        "hooks": _hooks_on,
-        "policy": _policy,
-        "plugin": _plugin,
-        "engine": _engine,
-        "other agents": _agents,
-        "other tools": _others,
-        "transcripts": _transcripts,
-        "giants": _giants,
-        "expiry": _expiry,
-        "state": _state,
-        "settings": _settings,
-        "log": _log,
-        "index": _index,
-        "trash": _trash,
-        "vault": _vault,
-        "clipboard": _clipboard,
+        "client": _check_client,
+        "hooks": _check_hooks,
+        "policy": _check_policy,
+        "plugin": _check_plugin,
+        "engine": _check_engine,
+        "other agents": _check_other_agents,
+        "other tools": _check_other_tools,
+        "transcripts": _check_transcripts,
+        "giants": _check_giants,
+        "expiry": _check_expiry,
+        "state": _check_state,
+        "settings": _check_settings,
+        "log": _check_log,
+        "index": _check_index,
+        "trash": _check_trash,
+        "vault": _check_vault,
+        "clipboard": _check_clipboard,
     }
     found = []
     for name in with_parts(questions, part_table.CHECKS):
@@ -88,36 +88,36 @@ def diagnose(cwd: str) -> list[Finding]:
 
 
 def ok(detail: str, code: str = "ok") -> Finding:
-    """All is well."""
+    """A finding: all is well."""
     return Finding("", "ok", detail, "", code)
 
 
 def note(detail: str, remedy: str = "", code: str = "note") -> Finding:
-    """It works, and is worth knowing."""
+    """A finding: it works, and is worth knowing."""
     return Finding("", "note", detail, remedy, code)
 
 
 def problem(detail: str, remedy: str, code: str = "problem") -> Finding:
-    """Something will not work."""
+    """A finding: something will not work."""
     return Finding("", "problem", detail, remedy, code)
 
 
 def _is_elsewhere() -> bool:
-    """Whether an agent beside Claude Code has sessions here, and Claude Code has neither a program nor any."""
+    """Whether another agent has sessions here, while Claude Code has neither a program nor sessions."""
     where = Where()
     if programs.find("claude", os.environ) is not None or os.path.isdir(where.projects):
         return False
     return any(agent.name in registry.RUNNING for agent in registry.others(where))
 
 
-def _client(_: str) -> Finding:
+def _check_client(_: str) -> Finding:
     if _is_elsewhere():
         return note("Claude Code is not installed, and has no sessions here", code="unused")
     if programs.find("claude", os.environ) is None:
         return problem("claude is not on PATH", "Install Claude Code, or add it to PATH.", "missing")
     version = claude_cli.version()
     if version is None:
-        return problem("claude does not tell its version", "Run: claude --version", "silent")
+        return problem("claude does not print its version", "Run: claude --version", "silent")
     text = ".".join(map(str, version))
     if version < claude_cli.OLDEST:
         oldest = ".".join(map(str, claude_cli.OLDEST))
@@ -125,7 +125,7 @@ def _client(_: str) -> Finding:
     return ok(f"Claude Code {text}")
 
 
-def _hooks_on(cwd: str) -> Finding:
+def _check_hooks(cwd: str) -> Finding:
     for key in ("disableAllHooks", "allowManagedHooksOnly"):
         if path := claude_cli.switched_on(key, cwd):
             remedy = "Take it out of that file; until then the slash commands still work, through their bodies."
@@ -133,7 +133,7 @@ def _hooks_on(cwd: str) -> Finding:
     return ok("not switched off in any settings file")
 
 
-def _policy(_: str) -> Finding:
+def _check_policy(_: str) -> Finding:
     path = policy_file(Where())
     if not path:
         return ok("none: no organization's settings bind this machine")
@@ -143,7 +143,7 @@ def _policy(_: str) -> Finding:
     )
 
 
-def _plugin(cwd: str) -> Finding:
+def _check_plugin(cwd: str) -> Finding:
     found = {name: on for name, on in claude_cli.enabled_plugins(cwd).items() if name.split("@")[0] == NAME}
     if not found and _is_elsewhere():
         return note("not installed in Claude Code, which is not here", code="unused")
@@ -160,7 +160,7 @@ def _plugin(cwd: str) -> Finding:
     return ok(f"{', '.join(found)} is enabled")
 
 
-def _engine(_: str) -> Finding:
+def _check_engine(_: str) -> Finding:
     running = f"Python {sys.version.split()[0]} at {sys.executable}"
     data = os.path.join(Where().config, "plugins", "data")
     names = list[str]()
@@ -183,7 +183,7 @@ def _engine(_: str) -> Finding:
     return ok(f"{running}; the plugin's own is ready")
 
 
-def _agents(_: str) -> Finding:
+def _check_other_agents(_: str) -> Finding:
     where = Where()
     told, without = [], []
     for agent in registry.others(where):
@@ -198,7 +198,7 @@ def _agents(_: str) -> Finding:
     return ok("; ".join(told) or "none beside Claude Code")
 
 
-def _others(cwd: str) -> Finding:
+def _check_other_tools(cwd: str) -> Finding:
     rivals = sorted(
         {where for where, command in claude_cli.prompt_hooks(cwd) if any(word in command for word in OTHERS)}
     )
@@ -210,7 +210,7 @@ def _others(cwd: str) -> Finding:
     return ok("nothing else answers the same triggers")
 
 
-def _transcripts(cwd: str) -> Finding:
+def _check_transcripts(cwd: str) -> Finding:
     here, everywhere = len(locate.sessions_of(cwd, Where())), len(locate.all_sessions(Where()))
     if hidden := locate.unlistable(Where()):
         more = f" and {len(hidden) - 1:,} more" if len(hidden) > 1 else ""
@@ -223,7 +223,7 @@ def _transcripts(cwd: str) -> Finding:
     return ok(f"{counted(everywhere, 'session')}, {here:,} of this folder, under {Where().projects}")
 
 
-def _giants(_: str) -> Finding:
+def _check_giants(_: str) -> Finding:
     found, left = list[tuple[SessionFile, int]](), LOOKED_THROUGH
     for session in sorted(locate.all_sessions(Where()), key=lambda session: -session.size):
         if session.size < GIANT_LINE:
@@ -246,12 +246,12 @@ def _giants(_: str) -> Finding:
     return note(said, way, "found")
 
 
-def _expiry(cwd: str) -> Finding:
+def _check_expiry(cwd: str) -> Finding:
     found = outlook(cwd, Where())
     days, path = found.retention
     said = f"cleanupPeriodDays in {path}" if path else "no setting, so the client's default"
     if days is None:
-        return ok(f"the client deletes no session ({said} is no number of days)", code="never")
+        return ok(f"the client deletes no session ({said} is not a number of days)", code="never")
     text = f"sessions are deleted {counted(days, 'day')} after their last write ({said})"
     if found.first is None:
         return ok(f"{text}; none within seven days")
@@ -268,10 +268,10 @@ def _expiry(cwd: str) -> Finding:
     return ok(f"{text}; the vault has all of them", code="kept")
 
 
-def _state(_: str) -> Finding:
+def _check_state(_: str) -> Finding:
     folder = Where().state
     if not os.path.lexists(folder):
-        return _unmade(folder)
+        return _check_missing_state(folder)
     status = os.lstat(folder)
     if not stat.S_ISDIR(status.st_mode):
         return problem(f"{folder} is not a folder", "Move it away; a folder is made in its place.", "no-folder")
@@ -282,7 +282,7 @@ def _state(_: str) -> Finding:
         return problem(f"{folder} can be read by others", f"Run: chmod 700 {folder}", "open")
     if not os.access(folder, os.W_OK):
         return problem(f"{folder} can't be written", f"Run: chmod 700 {folder}", "read-only")
-    if found := oddities(folder):
+    if found := oddities_in_state(folder):
         more = f", and {len(found) - 1:,} more like it" if len(found) > 1 else ""
         return problem(f"{found[0].path} {found[0].why}{more}", found[0].remedy, "odd")
     return ok(f"{folder} is private and writable")
@@ -296,13 +296,15 @@ class Oddity(NamedTuple):
     remedy: str
 
 
-def oddities(folder: str) -> list[Oddity]:
-    """Everything odd in a state folder, the first ones first by name; what can't be looked at is passed over."""
-    paths = itertools.chain(_entries(folder), *(_entries(os.path.join(folder, name)) for name in PRIVATE))
-    return [found for path in itertools.islice(paths, MOST_ENTRIES) if (found := _odd(path))]
+def oddities_in_state(folder: str) -> list[Oddity]:
+    """The odd entries of a state folder, in the order of their names; entries that can't be read are skipped."""
+    paths = itertools.chain(
+        _paths_in_folder(folder), *(_paths_in_folder(os.path.join(folder, name)) for name in PRIVATE)
+    )
+    return [found for path in itertools.islice(paths, MOST_ENTRIES) if (found := _oddity_of_path(path))]
 
 
-def _entries(folder: str) -> Iterator[str]:
+def _paths_in_folder(folder: str) -> Iterator[str]:
     try:
         with os.scandir(folder) as listed:
             yield from sorted(entry.path for entry in listed if not os.path.islink(folder))
@@ -310,7 +312,7 @@ def _entries(folder: str) -> Iterator[str]:
         return
 
 
-def _odd(path: str) -> Oddity | None:
+def _oddity_of_path(path: str) -> Oddity | None:
     try:
         status = os.lstat(path)
     except OSError:
@@ -329,8 +331,8 @@ def _odd(path: str) -> Oddity | None:
     return None
 
 
-def _unmade(folder: str) -> Finding:
-    """Of a state folder that is not there: whether the nearest folder that is lets us make it."""
+def _check_missing_state(folder: str) -> Finding:
+    """Check whether a missing state folder can be made in its nearest existing ancestor."""
     parent = os.path.dirname(folder)
     while not os.path.lexists(parent):
         parent = os.path.dirname(parent)
@@ -341,7 +343,7 @@ def _unmade(folder: str) -> Finding:
     return problem(f"{folder} can't be made: {parent} {why}", remedy, "unmakable")
 
 
-def _settings(_: str) -> Finding:
+def _check_settings(_: str) -> Finding:
     if refused := settings.refused():
         remedy = "Set it again: resume-hooks config KEY VALUE; an option of the plugin: /plugin configure resume-hooks"
         return problem("; ".join(refused), remedy, "refused")
@@ -350,7 +352,7 @@ def _settings(_: str) -> Finding:
     return ok("every value can be used")
 
 
-def _log(_: str) -> Finding:
+def _check_log(_: str) -> Finding:
     noted = bug_log.entries(Where())
     if not noted:
         return ok("no bug was ever noted")
@@ -360,7 +362,7 @@ def _log(_: str) -> Finding:
     return note(detail, remedy, "bugs")
 
 
-def _index(_: str) -> Finding:
+def _check_index(_: str) -> Finding:
     status = status_of(Where())
     if status.state == "newer":
         return problem(f"a newer resume-hooks wrote {status.file}", "Update this one.", "newer")
@@ -370,7 +372,7 @@ def _index(_: str) -> Finding:
     return ok(f"{size_text(status.size)} for {counted(status.transcripts, 'transcript')}{behind}")
 
 
-def _trash(_: str) -> Finding:
+def _check_trash(_: str) -> Finding:
     entries, others = all_deleted(Where()), strays(Where())
     half = sum(stray.gone for stray in others)
     odd = ["a delete was interrupted"] if not all(entry.complete for entry in entries) else []
@@ -385,7 +387,7 @@ def _trash(_: str) -> Finding:
     return ok(f"deleted sessions: {len(entries):,}, {size}; resume-hooks restore lists them")
 
 
-def _vault(_: str) -> Finding:
+def _check_vault(_: str) -> Finding:
     may, why = permission.allowed(Where())
     kept, damaged = kept_sessions(Where()), unreadable(Where())
     if damaged:
@@ -408,7 +410,7 @@ def _vault(_: str) -> Finding:
     return ok(size if kept else "empty")
 
 
-def _clipboard(_: str) -> Finding:
+def _check_clipboard(_: str) -> Finding:
     ways = clipboard.ways()
     if not ways:
         remedy = "Install xclip or wl-clipboard; without one, the text to copy stands in the message."

@@ -1,4 +1,4 @@
-"""What an uninstall removes, what it leaves on the disk, and what removes each of that."""
+"""The files that an uninstall removes, those that it leaves, and the way to remove each of them."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ FILES = (
     "data-rules.json", "index.db", "index.db-wal", "index.db-shm", "index.db.lock",
 )  # fmt: skip
 WORDS = "index"
-"""What we keep there; ``--purge`` removes it, notes, the plugin's files, and what is empty then.
+"""Our own files, which ``--purge`` removes, with notes, the plugin's files, and folders that are empty then.
 
-Originals stay: deleted sessions in the trash, kept ones in the vault, and backups of what was rewritten.
+Originals stay: deleted sessions in the trash, archived ones in the vault, and backups of rewritten files.
 """
 
 NOTES = (
@@ -37,7 +37,7 @@ NOTES = (
     "new-", "vault.json", "indexed.json", "can-ask", "vault-asked", "vault-waiting",
     "vault-shrinks",
 )  # fmt: skip
-"""How the names of notes in ``pending`` begin."""
+"""The beginnings of names of notes in ``pending``."""
 
 ORIGINALS = {
     "vault": "archived copies, some of them the last ones",
@@ -48,71 +48,71 @@ ORIGINALS = {
 """Folders in the state folder that no purge removes; the last one goes where no name in it is the last of its file."""
 
 FOLDERS = ("pending", "log", "making", "one-maker")
-"""Folders in the state folder that hold nothing but notes of ours; they go once they are empty."""
+"""Folders in the state folder that hold only notes of ours; they are removed once they are empty."""
 
 SCRIPT = 64 * 1024
-"""Bytes of a script of the client's that are read."""
+"""Bytes of one of the client's scripts that are read."""
 
 REMOVE_MARKETPLACE = ("claude", "plugin", "marketplace", "remove", MARKETPLACE)
 
 
 class Left(NamedTuple):
-    """A file or folder that stays, what it is, and how it goes."""
+    """A file or folder that stays, its description, and the way to remove it."""
 
     path: str
     what: str
     way: str
 
 
-def left_behind(where: Where, goes: Collection[str] | None, commands: Collection[Collection[str]]) -> list[Left]:
-    """What stays once the ``commands`` of the client ran and the paths ``goes`` are gone (None: no purge).
+def files_that_stay(where: Where, goes: Collection[str] | None, commands: Collection[Collection[str]]) -> list[Left]:
+    """The files that stay once the client's ``commands`` ran and the paths ``goes`` are removed (None: no purge).
 
-    Only what is there: asked again after they ran, it tells what they left.
+    Only existing ones: called again afterwards, it returns those that really stayed.
     """
-    rows = [*_of_ours(where, goes), *_of_the_client(where, commands)]
+    rows = [*_own_files_that_stay(where, goes), *_client_files_that_stay(where, commands)]
     if program := shutil.which(NAME, path=where.environ.get("PATH", "")):
         rows.append(Left(program, "this command", f"as it was installed: pipx, uv tool or pip uninstall {NAME}"))
     return rows
 
 
-def written_to(where: Where) -> str:
-    """Sentences on where parts wrote into projects; ``""`` for nowhere.
+def notes_on_written_files(where: Where) -> str:
+    """Sentences on files that parts wrote into projects; ``""`` for none.
 
-    The question ``written into projects``: given is where things are; what comes back is a sentence, or ``""``.
+    The question ``written into projects`` is given where things are; an answer is a sentence, or ``""``.
     """
     return " ".join(filter(None, (answer(where) for answer in seam.answers("written into projects"))))
 
 
-def left_in(state: str, goes: Collection[str]) -> list[str]:
-    """The paths in the state folder that stay once these are gone; itself, where it can't be listed."""
+def paths_that_stay(state: str, goes: Collection[str]) -> list[str]:
+    """The paths in the state folder that stay once ``goes`` are removed; the folder itself, if it can't be listed."""
 
-    def others(folder: str) -> list[str]:
+    def _other_paths(folder: str) -> list[str]:
         paths = (os.path.join(folder, name) for name in sorted(os.listdir(folder)))
         return [path for path in paths if path not in goes]
 
     def stays(path: str) -> bool:
-        return os.path.basename(path) not in FOLDERS or not os.path.isdir(path) or bool(others(path))
+        return os.path.basename(path) not in FOLDERS or not os.path.isdir(path) or bool(_other_paths(path))
 
     try:
-        return [path for path in others(state) if stays(path)] if os.path.isdir(state) else []
+        return [path for path in _other_paths(state) if stays(path)] if os.path.isdir(state) else []
     except OSError:
         return [state]
 
 
-def _of_ours(where: Where, goes: Collection[str] | None) -> list[Left]:
+def _own_files_that_stay(where: Where, goes: Collection[str] | None) -> list[Left]:
     state, purge = where.state, typed("install --remove --purge")
-    left = left_in(state, goes or _copies())
+    left = paths_that_stay(state, goes or _folders_of_copies())
     if goes is None:
         whole = [Left(state, "links, settings, index, notes", purge)] if os.path.isdir(state) else []
-        return [*whole, *(_original(path) for path in left if os.path.basename(path) in ORIGINALS)]
-    return [_original(path) for path in left]
+        return [*whole, *(_row_of_original(path) for path in left if os.path.basename(path) in ORIGINALS)]
+    return [_row_of_original(path) for path in left]
 
 
-def _original(path: str) -> Left:
+def _row_of_original(path: str) -> Left:
     return Left(path, ORIGINALS.get(os.path.basename(path), "not among what a purge removes"), _by_hand(path))
 
 
-def _of_the_client(where: Where, commands: Collection[Collection[str]]) -> list[Left]:
+def _client_files_that_stay(where: Where, commands: Collection[Collection[str]]) -> list[Left]:
     plugins = os.path.join(where.config, "plugins")
     rows = [
         # 2.1.42 leaves it; recent clients do with the one of --plugin-dir.
@@ -134,7 +134,7 @@ def _of_the_client(where: Where, commands: Collection[Collection[str]]) -> list[
 
 
 def _scripts_that_name_us(where: Where) -> int:
-    """How many sessions have a script of the client's in which their start named the engine to the model's shell."""
+    """The number of sessions with a client's script that defines our command for the model's shell."""
     folders = set()
     for path in glob.glob(os.path.join(glob.escape(where.config), "session-env", "*", "*.sh")):
         try:
@@ -150,8 +150,8 @@ def _by_hand(path: str) -> str:
     return f"rm -r {quoted(path)}"
 
 
-def purged(state: str) -> list[str]:
-    """The paths that a purge removes: files, and folders with all that is in them. WriteFailed for links on the way."""
+def paths_to_purge(state: str) -> list[str]:
+    """The paths that a purge removes: files, and folders with their contents. WriteFailed for links on the way."""
     if os.path.islink(state):
         raise WriteFailed(f"{state} is a symbolic link and was left alone", "Remove what it points to by hand.")
     linked = [path for name in FOLDERS if os.path.islink(path := os.path.join(state, name))]
@@ -161,21 +161,21 @@ def purged(state: str) -> list[str]:
     notes = [path for prefix in NOTES for path in sorted(glob.glob(os.path.join(pending, f"{prefix}*")))]
     files = [path for path in (os.path.join(state, name) for name in FILES) if os.path.lexists(path)]
     plugin = plugin_folder()
-    made = (os.path.join(state, WORDS), *_copies())
+    made = (os.path.join(state, WORDS), *_folders_of_copies())
     folders = [folder for folder in made if os.path.isdir(folder) and not os.path.islink(folder)]
     return [*files, *notes, *folders, *([plugin] if is_assembled(plugin) else [])]
 
 
-def _copies() -> tuple[str, ...]:
+def _folders_of_copies() -> tuple[str, ...]:
     where = Where()
     links = () if any(apart(where)) else (folder(where),)
     return unpacked(where), os.path.join(where.state, COPIES), *links
 
 
-def remove(state: str, goes: list[str]) -> None:
-    """Remove these paths, and what is empty then. WriteFailed."""
+def remove_paths(state: str, goes: list[str]) -> None:
+    """Remove these paths, and folders of ours that are empty then. WriteFailed."""
     with failing_as(f"{state} could not be removed", "Check its permissions."):
-        copies = _copies()
+        copies = _folders_of_copies()
         for path in goes:
             if os.path.basename(path) == FOLDER and path not in copies:
                 continue  # since it was asked, a name in it became the last of its file

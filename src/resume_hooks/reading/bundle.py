@@ -38,7 +38,7 @@ _OTHERS = (
     r"(?:(?<![\w.~-])|(?<=\\[nrt]))(?:/(?:home|Users)/|[A-Za-z]:\\{1,2}Users\\{1,2})[\w-]+(?:\.[\w-]+)*",
     r"(?<=/)-(?:home|Users)-[\w-]+",
 )
-"""Where people's homes lie, in texts and in lines of JSON, and the project folders named after them, to the end."""
+"""People's home folders, in texts and in lines of JSON, and the project folders named after them, to the end."""
 
 T = TypeVar("T")
 KEY = "resume_hooks_bundle"
@@ -54,7 +54,7 @@ _MEDIA = b'"type":"base64"'  # of a block that is no text
 ABOUT = ".meta.json"  # what the name of a file ends with that tells what a sub-agent is
 
 DAMAGED, STAYED = "damaged-line", "file-checkpoint-left-behind"
-"""Kinds of records that stand where a line could not go along; so every other record keeps its number."""
+"""Kinds of records that stand for a line that could not be bundled, so that every other record keeps its number."""
 
 
 class Homes:
@@ -69,8 +69,8 @@ class Homes:
         known = [f"{one}(?![A-Za-z0-9_.])" for one in (*paths, *keys)]
         self._pattern = re.compile("|".join((*known, *_OTHERS)))
 
-    def hidden(self, text: str) -> tuple[str, int]:
-        """A text with ``~`` for each of them, and how many there were; in a line of JSON, too."""
+    def hide_homes(self, text: str) -> tuple[str, int]:
+        """A text, or a line of JSON, with ``~`` for each home folder, and the number of them."""
         return self._pattern.subn(lambda match: "-~" if match[0].startswith("-") else "~", text)
 
 
@@ -88,23 +88,23 @@ class BundleRedactor:
         self._known = known
         self._homes = homes
 
-    def line(self, body: bytes) -> bytes:
-        """A record's line without them."""
+    def redact_record(self, body: bytes) -> bytes:
+        """A record's line without secrets."""
         self.pictures += body.count(_MEDIA)
-        clean = self._counted(self._known.redact_line(body))
+        clean = self._count_secrets(self._known.redact_line(body))
         if self._homes is None:
             return clean
         if b"\\/" in clean:  # an escape that a folder may begin with
             clean = encode(parse(clean) or {})
-        text, found = self._homes.hidden(clean.decode("utf-8", "surrogateescape"))
+        text, found = self._homes.hide_homes(clean.decode("utf-8", "surrogateescape"))
         self.folders += found
         return text.encode("utf-8", "surrogateescape") if found else clean
 
-    def text(self, text: str) -> str:
-        """A text without them."""
-        clean, found = self._counted(self._known.redact_and_tell(text)), 0
+    def redact_text(self, text: str) -> str:
+        """A text without secrets."""
+        clean, found = self._count_secrets(self._known.redact_and_tell(text)), 0
         if self._homes is not None:
-            clean, found = self._homes.hidden(clean)
+            clean, found = self._homes.hide_homes(clean)
         self.folders += found
         return clean
 
@@ -112,18 +112,23 @@ class BundleRedactor:
         """Whether the name of a file holds a secret."""
         return self._known.redact(place) != place
 
-    def _counted(self, found: tuple[T, Sequence[Secret]]) -> T:
+    def _count_secrets(self, found: tuple[T, Sequence[Secret]]) -> T:
         self.kinds.update(secret.kind for secret in found[1])
         return found[0]
 
 
-def export(sessions: Sequence[SessionFile], where: Where, hide: BundleRedactor | None) -> Iterator[bytes]:
+def export_bundle(sessions: Sequence[SessionFile], where: Where, hide: BundleRedactor | None) -> Iterator[bytes]:
     """The bundle of sessions, oldest first, in pieces, without what ``hide`` takes out. SessionNotFound."""
-    yield opening({"exported_at": clock.now(), "by": f"resume-hooks {__version__}", "redacted": hide is not None})
+    yield opening_of_bundle(
+        {"exported_at": clock.now(), "by": f"resume-hooks {__version__}", "redacted": hide is not None}
+    )
     family = Family(where)
     for number, session in enumerate(sessions, 1):
-        head, seal = b'{"session":%s,"records":[' % orjson.dumps(_head(session, family, hide, where)._asdict()), Seal()
-        seal.row(head)
+        head, seal = (
+            b'{"session":%s,"records":[' % orjson.dumps(_head_of_session(session, family, hide, where)._asdict()),
+            Seal(),
+        )
+        seal.add_row(head)
         yield head + b"\n"
         digest, count, damaged = hashlib.sha256(), 0, 0
         try:
@@ -131,9 +136,9 @@ def export(sessions: Sequence[SessionFile], where: Where, hide: BundleRedactor |
                 for line in read_lines(stream):
                     body = as_json(line.body)
                     damaged += body is None
-                    body = stand_in(DAMAGED) if body is None else hide.line(body) if hide else body
+                    body = stand_in(DAMAGED) if body is None else hide.redact_record(body) if hide else body
                     digest.update(body + b"\n")
-                    seal.row(body)
+                    seal.add_row(body)
                     yield (b",\n" if count else b"") + body
                     count += 1
         except OSError as error:
@@ -141,20 +146,20 @@ def export(sessions: Sequence[SessionFile], where: Where, hide: BundleRedactor |
         yield b"\n" + FILES
         written = left_out = 0
         for place, path in files_of(session):
-            row = _file(place, path, hide)
+            row = _file_line(place, path, hide)
             left_out += row is None
             if row is not None:
-                seal.row(row)
+                seal.add_row(row)
                 yield (b",\n" if written else b"\n") + row
                 written += 1
-        sums = seal.sealed(Sums(count, digest.hexdigest(), damaged, left_out))
+        sums = seal.seal_sums(Sums(count, digest.hexdigest(), damaged, left_out))
         yield b"\n%s%s}%s\n" % (SUMS, orjson.dumps(sums._asdict()), b"," if number < len(sessions) else b"")
     yield END + b"\n"
 
 
-def _head(session: SessionFile, family: Family, hide: BundleRedactor | None, where: Where) -> Head:
+def _head_of_session(session: SessionFile, family: Family, hide: BundleRedactor | None, where: Where) -> Head:
     ends, parent = HeadTail(session.path), family.parent_of(session.path)
-    clean: Callable[[str], str] = hide.text if hide else str
+    clean: Callable[[str], str] = hide.redact_text if hide else str
     return Head(
         session_id=session.session_id,
         title=encodable(plain_line(ends.title_by(clean))),
@@ -167,7 +172,7 @@ def _head(session: SessionFile, family: Family, hide: BundleRedactor | None, whe
 
 
 def as_json(body: bytes) -> bytes | None:
-    """A line as a part of a JSON document: as it is, written anew where only lenient parsers take it, None for none."""
+    """A line as a part of a JSON document, rewritten where only lenient parsers accept it; None for any other line."""
     body = body.strip()
     if not body.startswith(b"{"):
         return None
@@ -180,9 +185,9 @@ def as_json(body: bytes) -> bytes | None:
 
 
 def files_of(session: SessionFile) -> list[tuple[str, str]]:
-    """What lies in a session's own folder and goes along: where it belongs there, and its path."""
+    """The files of a session's own folder for the bundle: the place of each there, and its path."""
     outputs = os.path.join(session.path.removesuffix(".jsonl"), TOOL_RESULTS)
-    found = [(f"{TOOL_RESULTS}/{name}", os.path.join(outputs, name)) for name in _names(outputs)]
+    found = [(f"{TOOL_RESULTS}/{name}", os.path.join(outputs, name)) for name in _names_in_folder(outputs)]
     for agent in subagents_of(session.path):
         about = f"{agent.path.removesuffix('.jsonl')}{ABOUT}"
         found.append((f"{FOLDER}/{agent.name}.jsonl", agent.path))
@@ -191,7 +196,7 @@ def files_of(session: SessionFile) -> list[tuple[str, str]]:
     return sorted(dict(found).items())[:MAX_FILES]
 
 
-def _names(folder: str) -> list[str]:
+def _names_in_folder(folder: str) -> list[str]:
     if os.path.islink(folder) or os.path.islink(os.path.dirname(folder)):
         return []
     try:
@@ -201,7 +206,7 @@ def _names(folder: str) -> list[str]:
         return []
 
 
-def _file(place: str, path: str, hide: BundleRedactor | None) -> bytes | None:
+def _file_line(place: str, path: str, hide: BundleRedactor | None) -> bytes | None:
     """A file as a line of the bundle: as text where it is one; None if it can't go along."""
     if encodable(place) != place or (hide and hide.names_secret(place)):
         return None
@@ -216,14 +221,14 @@ def _file(place: str, path: str, hide: BundleRedactor | None) -> bytes | None:
             hide.pictures += 1
         return orjson.dumps({"place": place, "base64": base64.b64encode(content).decode()})
     if hide and path.endswith(".jsonl"):
-        text = "\n".join(hide.line(line.encode()).decode() for line in text.split("\n"))
+        text = "\n".join(hide.redact_record(line.encode()).decode() for line in text.split("\n"))
     elif hide:
-        text = hide.text(text)
+        text = hide.redact_text(text)
     return orjson.dumps({"place": place, "text": text})
 
 
 class Head(NamedTuple):
-    """What a bundle says before a session's records; ``parent_session_id`` and ``kind`` are ``""`` for an original."""
+    """The head of a session in a bundle; ``parent_session_id`` and ``kind`` are ``""`` for an original."""
 
     session_id: str
     title: str
@@ -235,7 +240,7 @@ class Head(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """What a bundle tells of a session after its records: their number, and a digest over their lines in hex.
+    """The sums of a session in a bundle, after its records: their number, and a digest over their lines in hex.
 
     ``damaged`` lines held no record; ``left_out`` files beside it were too large, or could not be read. ``seal`` is the
     digest of everything that the bundle says of the session (``Seal``), ``""`` in bundles that have no seal.
@@ -249,18 +254,18 @@ class Sums(NamedTuple):
 
 
 class Seal:
-    """A digest over all that a bundle holds of a session: its own row, its records, its files, its counts."""
+    """A digest over all rows of a session in a bundle: its own row, its records, its files, its counts."""
 
     def __init__(self) -> None:
         self._digest = hashlib.sha256()
 
-    def row(self, row: bytes) -> None:
+    def add_row(self, row: bytes) -> None:
         """Take in a row of the bundle, without its line's ending and its comma."""
         self._digest.update(row + b"\n")
 
-    def sealed(self, sums: Sums) -> Sums:
+    def seal_sums(self, sums: Sums) -> Sums:
         """The sums of the session with the seal, which covers them too."""
-        self.row(orjson.dumps(sums._replace(seal="")._asdict()))
+        self.add_row(orjson.dumps(sums._replace(seal="")._asdict()))
         return sums._replace(seal=self._digest.hexdigest())
 
 
@@ -269,6 +274,6 @@ def stand_in(kind: str) -> bytes:
     return orjson.dumps({"type": kind})
 
 
-def opening(facts: dict[str, Any]) -> bytes:
+def opening_of_bundle(facts: dict[str, Any]) -> bytes:
     """The first line of a bundle."""
     return orjson.dumps({KEY: VERSION, **facts})[:-1] + b',"sessions":[\n'

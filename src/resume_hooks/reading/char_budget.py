@@ -42,12 +42,12 @@ class TextPiece(NamedTuple):
 
     @property
     def length(self) -> int:
-        """Characters that it takes whole, with the line feed at its end."""
+        """Characters of the whole piece, with the line feed at its end."""
         return len(self.head) + 1 + (len(self.body) + 1 if self.body else 0)
 
     @property
     def least(self) -> int:
-        """Characters that it takes at least."""
+        """The least characters of the piece."""
         return len(self.head) + 1 + (min(len(self.body), LEAST) + 1 if self.body else 0)
 
 
@@ -82,10 +82,10 @@ def fit(opening: str, pieces: Sequence[TextPiece], limit: int, gap: Gap) -> str:
     """``opening`` and the pieces in at most ``limit`` characters with the last line feed; 0 sets no limit."""
     if not limit or len(opening) + 1 + sum(piece.length for piece in pieces) <= limit:
         return "\n".join([opening, *(part for piece in pieces for part in (piece.head, piece.body) if part)])
-    kept = _chosen(pieces, limit - len(opening) - 1)
+    kept = _choose_pieces(pieces, limit - len(opening) - 1)
     room = limit
     for _ in range(3):  # what is promised of each gap and notice is generous; once more where it was not
-        text = "\n".join([opening, *_laid_out(pieces, kept, room - len(opening) - 1, gap)])
+        text = "\n".join([opening, *_lay_out_pieces(pieces, kept, room - len(opening) - 1, gap)])
         if len(text) < limit:
             return text
         room -= len(text) - limit + 1
@@ -109,7 +109,7 @@ def fit_ends(opening: str, blocks: Sequence[str], limit: int, gap: Gap) -> str:
 
 
 def cut_lines(text: str, limit: int) -> str:
-    """The last resort for a budget of a few characters: what fits with the line feed that follows, and a sign."""
+    """The last resort for a budget of a few characters: the part that fits with a sign and a line feed."""
     if len(text) < limit:
         return text
     room = max(0, limit - 1)
@@ -133,7 +133,7 @@ def shares(sizes: Sequence[int], weights: Sequence[int], room: int) -> list[int]
     return given
 
 
-def cut(piece: TextPiece, room: int) -> str:
+def cut_piece(piece: TextPiece, room: int) -> str:
     """The body of a piece in ``room`` characters, with the notice of what is missing; the notice alone if need be."""
     body = piece.body
     if len(body) <= room:
@@ -149,8 +149,8 @@ def cut(piece: TextPiece, room: int) -> str:
     return "\n".join(part for part in (body[: left - tail].rstrip(), notice, last) if part)
 
 
-def _chosen(pieces: Sequence[TextPiece], room: int) -> list[bool]:
-    """Which pieces stay: all if their least fits, else the voices from the first on, then what stands among them."""
+def _choose_pieces(pieces: Sequence[TextPiece], room: int) -> list[bool]:
+    """Choose the pieces that stay: all if their least fits, else the voices from the first on, then the others."""
     kept = [True] * len(pieces)
     if sum(piece.least for piece in pieces) <= room:
         return kept
@@ -168,8 +168,8 @@ def _chosen(pieces: Sequence[TextPiece], room: int) -> list[bool]:
     return kept
 
 
-def _laid_out(pieces: Sequence[TextPiece], kept: Sequence[bool], room: int, gap: Gap) -> list[str]:
-    gaps = {start: gap(start, end) for start, end in _gaps(kept)}
+def _lay_out_pieces(pieces: Sequence[TextPiece], kept: Sequence[bool], room: int, gap: Gap) -> list[str]:
+    gaps = {start: gap(start, end) for start, end in _gaps_between(kept)}
     stay = [place for place, here in enumerate(kept) if here]
     fixed = sum(len(line) + 1 for line in gaps.values()) + sum(len(pieces[place].head) + 2 for place in stay)
     sizes = [len(pieces[place].body) for place in stay]
@@ -178,13 +178,13 @@ def _laid_out(pieces: Sequence[TextPiece], kept: Sequence[bool], room: int, gap:
     lines = []
     for place, piece in enumerate(pieces):
         if place in rooms:
-            lines += [piece.head, cut(piece, rooms[place])]
+            lines += [piece.head, cut_piece(piece, rooms[place])]
         elif place in gaps:
             lines.append(gaps[place])
     return [line for line in lines if line]
 
 
-def _gaps(kept: Sequence[bool]) -> list[tuple[int, int]]:
+def _gaps_between(kept: Sequence[bool]) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     for place, here in enumerate(kept):
         if here:

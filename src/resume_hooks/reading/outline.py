@@ -14,7 +14,7 @@ from typing import NamedTuple
 from resume_hooks.clock import minute
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.reading.char_budget import fit_ends
-from resume_hooks.reading.passages import failed_in, says, without_reminders
+from resume_hooks.reading.passages import failed_in, says_something, without_reminders
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.record_references import TranscriptNames
 from resume_hooks.sessions.session_files import SessionFile
@@ -98,7 +98,7 @@ class OutlineScan:
             self.turns[-1].before = self.turns[-1].tokens = 0  # what was counted before says nothing of what comes
         if record.get("isSidechain") and not self.subagent:
             return  # clients before 2.0 wrote the work of sub-agents into the session itself
-        if turn.empty and says(record) and records.kind(record) not in {records.ATTACHMENT, records.SYSTEM}:
+        if turn.empty and says_something(record) and records.kind(record) not in {records.ATTACHMENT, records.SYSTEM}:
             turn.empty = False
             if not turn.number:
                 turn.time, turn.line = string(record, "timestamp"), line.number
@@ -198,7 +198,7 @@ def outline(session: SessionFile, reach: int = 0, watching: Sequence[Observer] =
     observer = OutlineScan(subagent=subagent_name(session.path) is not None)
     transcript = scan(session.path, reach, observers=[observer, *watching])
     places = _turn_states(observer, transcript)
-    turns = tuple(_turns(observer, places))
+    turns = tuple(_turns_of_outline(observer, places))
     known = {node.number for node in transcript.chain} | _before_compactions(transcript)
     compactions = (
         one._replace(abandoned=not observer.subagent and one.line not in known) for one in observer.compactions
@@ -210,14 +210,14 @@ def outline(session: SessionFile, reach: int = 0, watching: Sequence[Observer] =
         turn_count=observer.count,
         turns=turns,
         compactions=tuple(compactions),
-        subagents=tuple(_started(session, observer)),
+        subagents=tuple(_started_agents(session, observer)),
         lines=transcript.line_count,
         size=transcript.size,
         bad_lines=tuple(transcript.bad_lines),
     )
 
 
-def _turns(observer: OutlineScan, places: Sequence[str]) -> Iterator[OutlineTurn]:
+def _turns_of_outline(observer: OutlineScan, places: Sequence[str]) -> Iterator[OutlineTurn]:
     for turn, place in zip(observer.turns, places, strict=True):
         if turn.number == 0 and turn.empty:
             continue
@@ -274,7 +274,7 @@ def _before_compactions(transcript: Transcript) -> set[int]:
     return {node.number for node in ancestors(chain[0], above)}
 
 
-def _started(session: SessionFile, observer: OutlineScan) -> Iterator[OutlineAgent]:
+def _started_agents(session: SessionFile, observer: OutlineScan) -> Iterator[OutlineAgent]:
     """The sub-agents of a session in the order in which they were started, those of no known turn last."""
     found = subagents_of(session.path) if not observer.subagent else []
     order = {f"{PREFIX}{agent}": place for place, agent in enumerate(observer.agents)}
@@ -318,19 +318,22 @@ def outline_text(
     text = ""
     for width in WIDTHS:
         text = "\n".join(
-            [*_opening(found, names), *(line for block in _blocks(found, turns, names, width) for line in block)]
+            [
+                *_opening_lines(found, names),
+                *(line for block in _blocks_of_turns(found, turns, names, width) for line in block),
+            ]
         )
         if not limit or len(text) < limit:
             return text
     by_file = f" --file {shlex.quote(plain_line(touched))}" if touched is not None else ""
-    blocks = ["\n".join(block) for block in _blocks(found, turns, names, WIDTHS[-1])]
+    blocks = ["\n".join(block) for block in _blocks_of_turns(found, turns, names, WIDTHS[-1])]
 
     def gap(first: int, last: int) -> str:
         span = span_text(turns[first].number, turns[last].number)
         command = typed(f"outline {names.word} --turns {span}{by_file}")
         return f"… {counted(last - first + 1, 'turn')} left out: {command}"
 
-    return fit_ends("\n".join(_opening(found, names)), blocks, limit, gap)
+    return fit_ends("\n".join(_opening_lines(found, names)), blocks, limit, gap)
 
 
 def span_text(first: int, last: int) -> str:
@@ -338,7 +341,7 @@ def span_text(first: int, last: int) -> str:
     return str(first) if first == last else f"{first}-{last}"
 
 
-def _opening(found: Outline, names: TranscriptNames) -> list[str]:
+def _opening_lines(found: Outline, names: TranscriptNames) -> list[str]:
     tokens = next((turn.tokens for turn in reversed(found.turns) if turn.place == LIVE and turn.tokens), 0)
     damaged = counted(len(found.bad_lines), "unreadable line") if found.bad_lines else ""
     facts = (
@@ -352,7 +355,9 @@ def _opening(found: Outline, names: TranscriptNames) -> list[str]:
     return [marker("outline", f"{found.title} · {names.short}"), " · ".join(fact for fact in facts if fact)]
 
 
-def _blocks(found: Outline, turns: Sequence[OutlineTurn], names: TranscriptNames, width: Width) -> list[list[str]]:
+def _blocks_of_turns(
+    found: Outline, turns: Sequence[OutlineTurn], names: TranscriptNames, width: Width
+) -> list[list[str]]:
     """The lines of each turn: its own, its sub-agents, the compactions in it; the last has what belongs to none."""
     compactions: dict[int, list[Compaction]] = {}
     for compaction in found.compactions:
@@ -362,18 +367,18 @@ def _blocks(found: Outline, turns: Sequence[OutlineTurn], names: TranscriptNames
         agents.setdefault(agent.turn, []).append(agent)
     blocks = [
         [
-            _turn(turn, _aside(turn, found.compactions), names, width),
-            *_agents(agents.get(turn.number, ()), names, width),
-            *(_compaction(compaction, names) for compaction in compactions.get(turn.number, ())),
+            _line_of_turn(turn, _reason_aside(turn, found.compactions), names, width),
+            *_lines_of_agents(agents.get(turn.number, ()), names, width),
+            *(_line_of_compaction(compaction, names) for compaction in compactions.get(turn.number, ())),
         ]
         for turn in turns
     ]
     if blocks and len(turns) == len(found.turns):
-        blocks[-1] += _agents(agents.get(None, ()), names, width)
+        blocks[-1] += _lines_of_agents(agents.get(None, ()), names, width)
     return blocks
 
 
-def _aside(turn: OutlineTurn, compactions: Sequence[Compaction]) -> str:
+def _reason_aside(turn: OutlineTurn, compactions: Sequence[Compaction]) -> str:
     """Why a turn is not sent as it stands there, "" where it is."""
     if turn.place != COMPACTED:
         return "" if turn.place == LIVE else "abandoned branch"
@@ -381,7 +386,7 @@ def _aside(turn: OutlineTurn, compactions: Sequence[Compaction]) -> str:
     return "trimmed" if after and after.trigger == TRIM else "compacted"
 
 
-def _turn(turn: OutlineTurn, aside: str, names: TranscriptNames, width: Width) -> str:
+def _line_of_turn(turn: OutlineTurn, aside: str, names: TranscriptNames, width: Width) -> str:
     tools = [f"{plain_line(one_line(tool, 40))} {count}" for tool, count in turn.tools.items()]
     grown = f" (+{turn.growth:,})" if turn.growth else ""
     facts = (
@@ -389,31 +394,31 @@ def _turn(turn: OutlineTurn, aside: str, names: TranscriptNames, width: Width) -
         minute(turn.time)[5:],
         aside,
         f'"{one_line(turn.first_words, width.words)}"' if turn.number else "before the first prompt",
-        _some(tools, width.tools),
+        _some_words(tools, width.tools),
         f"{turn.failed} failed" if turn.failed else "",
-        _files(turn, width.files),
+        _files_of_turn(turn, width.files),
         f"{counted(turn.tokens, 'token')}{grown}" if turn.tokens else "",
         names.reference(turn.line),
     )
     return " · ".join(fact for fact in facts if fact)
 
 
-def _files(turn: OutlineTurn, room: int) -> str:
+def _files_of_turn(turn: OutlineTurn, room: int) -> str:
     read = [path for path in turn.files if path not in turn.edited]
     parts = []
     for label, paths in (("edited", turn.edited), ("read", read)):
         if paths:
             short = [one_line(plain_line("/".join(path.rsplit("/", 2)[-2:]).lstrip("/")), 60) for path in paths]
-            parts.append(f"{label} {_some(short, max(1, room // 2) if label == 'read' else room)}")
+            parts.append(f"{label} {_some_words(short, max(1, room // 2) if label == 'read' else room)}")
     return "; ".join(parts)
 
 
-def _some(words: Sequence[str], room: int) -> str:
+def _some_words(words: Sequence[str], room: int) -> str:
     more = f" +{len(words) - room} more" if len(words) > room else ""
     return ", ".join(words[:room]) + more
 
 
-def _agents(agents: Sequence[OutlineAgent], names: TranscriptNames, width: Width) -> list[str]:
+def _lines_of_agents(agents: Sequence[OutlineAgent], names: TranscriptNames, width: Width) -> list[str]:
     shown = []
     for agent in agents[: width.agents]:
         facts = (
@@ -430,7 +435,7 @@ def _agents(agents: Sequence[OutlineAgent], names: TranscriptNames, width: Width
     return [*shown, rest] if left else shown
 
 
-def _compaction(compaction: Compaction, names: TranscriptNames) -> str:
+def _line_of_compaction(compaction: Compaction, names: TranscriptNames) -> str:
     by = f" ({plain_line(one_line(compaction.trigger, 20))})" if compaction.trigger else ""
     facts = (
         "-- trimmed in place" if compaction.trigger == TRIM else f"-- compacted{by}",

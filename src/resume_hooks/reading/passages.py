@@ -91,8 +91,8 @@ def whole_command(reference: str, characters: int = 0) -> str:
     return typed(f"read {reference}{' --max-chars 0' if characters > WHOLE else ''}")
 
 
-def says(record: Record) -> bool:
-    """Whether somebody says or does something in a record: bookkeeping and empty thinking are none."""
+def says_something(record: Record) -> bool:
+    """Whether somebody says or does something in a record: bookkeeping and empty thinking don't count."""
     kind = records.kind(record)
     if kind == records.ATTACHMENT:
         return kind_of(record) not in UNSAID
@@ -102,15 +102,15 @@ def says(record: Record) -> bool:
         return False
     if kind not in records.CHAIN_KINDS:
         return kind in EXPORTED
-    return any(_tells(block) for block in records.blocks(record))
+    return any(_block_says_something(block) for block in records.blocks(record))
 
 
 def is_added(record: Record) -> bool:
-    """Whether the client put a record there by itself: listings, reminders, what hooks said."""
+    """Whether the client added a record by itself: listings, reminders, output of hooks."""
     return records.kind(record) == records.ATTACHMENT and kind_of(record) != QUEUED
 
 
-def _tells(block: Record) -> bool:
+def _block_says_something(block: Record) -> bool:
     kind = string(block, "type")
     return kind not in {records.TEXT, records.THINKING} or bool(string(block, kind).strip())
 
@@ -125,19 +125,19 @@ class PassageFile(NamedTuple):
 def passage(
     record: Record, entry: RecordLine, file: PassageFile, calls: Mapping[str, ToolCall], turn: int = -1
 ) -> Passage:
-    """A record as a passage; ``calls`` are those that it may answer."""
+    """A record as a passage; ``calls`` are the calls that it may answer."""
     names, subagent = file
     shown = rendering_of(record, calls)
     prompt = opens_turn(record, subagent=subagent)
-    speaker = _speaker(record, shown, prompt=prompt, subagent=subagent)
-    text = _brief(record, names.reference(entry.word), calls, len(shown.text))
+    speaker = _speaker_of(record, shown, prompt=prompt, subagent=subagent)
+    text = _brief_text(record, names.reference(entry.word), calls, len(shown.text))
     aside = record.get("isSidechain") and not subagent
     voice = prompt or (records.kind(record) == records.ASSISTANT and bool(records.text(record).strip()) and not aside)
     uuid, time = string(record, "uuid"), string(record, "timestamp")
     return Passage(entry, turn, uuid, time, shown, speaker, text, bool(voice), is_failure(record), is_added(record))
 
 
-def _speaker(record: Record, shown: Rendering, *, prompt: bool, subagent: bool) -> str:
+def _speaker_of(record: Record, shown: Rendering, *, prompt: bool, subagent: bool) -> str:
     kind = shown.kind
     who = kind
     if kind == records.ATTACHMENT:
@@ -165,26 +165,26 @@ def failed_in(record: Record) -> list[str]:
 
 
 def is_failure(record: Record) -> bool:
-    """Whether a record tells that a tool failed, or the API."""
+    """Whether a record reports a failure of a tool, or of the API."""
     api = records.kind(record) == records.SYSTEM and string(record, "subtype") == records.API_ERROR
     return api or record.get("isApiErrorMessage") is True or bool(failed_in(record))
 
 
-def _brief(record: Record, reference: str, calls: Mapping[str, ToolCall], characters: int) -> str:
-    """What a record says, with its calls in a line each, and without what the client added by itself."""
+def _brief_text(record: Record, reference: str, calls: Mapping[str, ToolCall], characters: int) -> str:
+    """The words of a record, each call as one line, without the client's own additions."""
     kind = records.kind(record)
     if is_added(record):
         return f"[{counted(characters, 'character')} that the client added: {whole_command(reference, characters)}]"
     if kind == records.ASSISTANT:
         own = calls_in(record)
-        blocks = (_call(block, own, reference) if block.get("type") == records.CALL else block_text(block)
-                  for block in records.blocks(record) if _tells(block))  # fmt: skip
+        blocks = (_call_line(block, own, reference) if block.get("type") == records.CALL else block_text(block)
+                  for block in records.blocks(record) if _block_says_something(block))  # fmt: skip
         return "\n".join(blocks)
     said = text_of(record, calls)
     return without_reminders(said.removeprefix("[error]\n") if failed_in(record) else said, reference)
 
 
-def _call(block: Record, own: Mapping[str, ToolCall], reference: str) -> str:
+def _call_line(block: Record, own: Mapping[str, ToolCall], reference: str) -> str:
     call = own.get(string(block, "id"))
     about = call.target if call else ""
     shown = one_line(plain_line(about or fields_text(records.mapping(block, "input"))), TARGET)
@@ -194,7 +194,7 @@ def _call(block: Record, own: Mapping[str, ToolCall], reference: str) -> str:
 
 
 def without_reminders(text: str, reference: str = "") -> str:
-    """``text`` without what stands between reminder marks, told of by ``reference`` if given; walked once."""
+    """``text`` without reminders, each replaced by a note with the ``reference``, if given; walked once."""
     parts = []
     place = 0
     while (start := text.find(_REMINDER, place)) >= 0:
@@ -220,25 +220,25 @@ def page(entries: RecordLines, names: TranscriptNames, before: RecordLine | None
     """The last ``limit`` whole records that say something before a line, None: the end. SessionNotFound."""
     with open_transcript(entries.file) as stream:
         end = entries.size if before is None else before.offset
-        found = list(_take(_saying(entries, lines_before(stream, end)), limit + 1))
-        return PassagePage(_read(found[:limit][::-1], entries, names, stream), more=len(found) > limit)
+        found = list(_take_rows(_saying(entries, lines_before(stream, end)), limit + 1))
+        return PassagePage(_read_passages(found[:limit][::-1], entries, names, stream), more=len(found) > limit)
 
 
 def around(
     entries: RecordLines, names: TranscriptNames, entry: RecordLine, before: int, after: int
 ) -> tuple[list[Passage], list[Passage]]:
-    """The ``before`` and ``after`` records that say something around a line, with what was added between them."""
+    """The ``before`` and ``after`` records that say something around a line, with the client's additions between."""
     with open_transcript(entries.file) as stream:
         backwards = zip(lines_before(stream, entry.offset), count(entry.number - 1, -1))
         rows = _saying(entries, (line._replace(number=number) for line, number in backwards))
-        earlier = list(_take(rows, before, uncounted=is_added))[::-1]
+        earlier = list(_take_rows(rows, before, uncounted=is_added))[::-1]
         end = entry.offset + entry.length
         stream.seek(end)
-        later = list(_take(_saying(entries, read_lines(stream, end, entry.number + 1)), after, uncounted=is_added))
-        return _read(earlier, entries, names, stream), _read(later, entries, names, stream)
+        later = list(_take_rows(_saying(entries, read_lines(stream, end, entry.number + 1)), after, uncounted=is_added))
+        return _read_passages(earlier, entries, names, stream), _read_passages(later, entries, names, stream)
 
 
-def _read(rows: list[Row], entries: RecordLines, names: TranscriptNames, stream: BinaryIO) -> list[Passage]:
+def _read_passages(rows: list[Row], entries: RecordLines, names: TranscriptNames, stream: BinaryIO) -> list[Passage]:
     """Records as passages, the calls that they answer looked up among them and before them."""
     made: dict[str, ToolCall] = {}
     answered: list[str] = []
@@ -254,11 +254,13 @@ def _read(rows: list[Row], entries: RecordLines, names: TranscriptNames, stream:
 def _saying(entries: RecordLines, lines: Iterable[Line]) -> Iterator[Row]:
     for line in lines:
         record = records.parse(line.body)
-        if record is not None and says(record):
+        if record is not None and says_something(record):
             yield RecordLine(entries.session_id, entries.file, line.number, line.offset, len(line.raw)), record
 
 
-def _take(found: Iterator[Row], limit: int, uncounted: Callable[[Record], bool] = lambda _: False) -> Iterator[Row]:
+def _take_rows(
+    found: Iterator[Row], limit: int, uncounted: Callable[[Record], bool] = lambda _: False
+) -> Iterator[Row]:
     while limit > 0 and (row := next(found, None)):
         limit -= not uncounted(row[1])
         yield row
@@ -311,7 +313,7 @@ class TurnReader:
         if node is not None and node.copied:
             return
         self.turns += opens_turn(record, subagent=self.subagent)
-        if not says(record):
+        if not says_something(record):
             return
         row = RecordRow(line.number, line.offset, len(line.raw), self.turns, is_failure(record))
         self.rows.append(row)
@@ -325,30 +327,30 @@ class TurnReader:
             elif block.get("type") == records.RESULT:
                 call = string(block, "tool_use_id")
                 if call in self._commands:
-                    state, code = _outcome(record, block)
+                    state, code = _outcome_of_command(record, block)
                     done = self._commands[call]._replace(state=state, code=code, answer=row.number)
                     self._commands[call] = done
 
-    def commands(self, asked: Turns | None = None) -> list[ShellCall]:
+    def commands_of_turns(self, asked: Turns | None = None) -> list[ShellCall]:
         """The commands of the shell, in the order they were called; of the turns ``asked`` for."""
-        within = self._within(asked)
+        within = self._lines_of_turns(asked)
         return [command for command in self._commands.values() if command.turn in within]
 
-    def chosen(self, asked: Turns | None = None, *, failed: bool = False) -> list[RecordRow]:
+    def rows_of_turns(self, asked: Turns | None = None, *, failed: bool = False) -> list[RecordRow]:
         """The records of the turns ``asked`` for, all or only failures."""
-        within = self._within(asked)
+        within = self._lines_of_turns(asked)
         return [row for row in self.rows if row.turn in within and (row.failed or not failed)]
 
-    def _within(self, asked: Turns | None) -> range:
+    def _lines_of_turns(self, asked: Turns | None) -> range:
         return asked.within(self.turns) if asked else range(self.turns + 1)
 
-    def entry(self, row: RecordRow) -> RecordLine:
+    def entry_of_row(self, row: RecordRow) -> RecordLine:
         """Where a record lies."""
         return RecordLine(self.session.session_id, self.session.path, row.number, row.offset, row.length)
 
-    def passages(self, rows: Iterable[RecordRow], names: TranscriptNames) -> list[Passage]:
+    def passages_of_rows(self, rows: Iterable[RecordRow], names: TranscriptNames) -> list[Passage]:
         """Records as passages, read from disk. SessionNotFound if the file changed meanwhile."""
-        found = ((row, self.entry(row), self.entry(row).record()) for row in rows)
+        found = ((row, self.entry_of_row(row), self.entry_of_row(row).record()) for row in rows)
         file = PassageFile(names, self.subagent)
         return [
             passage(record, entry, file, self.calls_of(record), row.turn)
@@ -359,16 +361,16 @@ class TurnReader:
     def calls_of(self, record: Record) -> dict[str, ToolCall]:
         """The calls that a record answers, by their ids, looked up where they were made."""
         rows = dict.fromkeys(self._calling[call] for call in records.answered_calls(record) if call in self._calling)
-        return {call: found for row in rows for call, found in calls_in(self.entry(row).record() or {}).items()}
+        return {call: found for row in rows for call, found in calls_in(self.entry_of_row(row).record() or {}).items()}
 
-    def calling(self, record: Record) -> list[int]:
+    def lines_of_calls(self, record: Record) -> list[int]:
         """The lines of the calls that a record answers."""
         found = (self._calling[call].number for call in records.answered_calls(record) if call in self._calling)
         return list(dict.fromkeys(found))
 
 
-def _outcome(record: Record, block: Record) -> tuple[str, int | None]:
-    """How a command ended, as far as the client tells: a command that it does not call failed was well."""
+def _outcome_of_command(record: Record, block: Record) -> tuple[str, int | None]:
+    """The outcome of a command by the client's record: a command without a failure there succeeded."""
     details = records.tool_details(record)
     if not records.is_error(block):
         if details.get("backgroundTaskId"):

@@ -104,7 +104,7 @@ def block_text(block: Record, calls: Mapping[str, ToolCall] | None = None) -> st
     if kind == records.REDACTED_THINKING:
         return "[thinking, encrypted]"
     if kind in records.MEDIA:
-        return _media(kind, block)
+        return _media_text(kind, block)
     if kind == records.RESULT:
         call = calls.get(string(block, "tool_use_id")) if calls else None
         parts = [f"[result of {call.tool} {call.target}".rstrip() + "]"] if call else []
@@ -117,7 +117,7 @@ def block_text(block: Record, calls: Mapping[str, ToolCall] | None = None) -> st
     return f"[{kind or 'a block of no kind'}]\n{rest}".rstrip("\n")
 
 
-def _media(kind: str, block: Record) -> str:
+def _media_text(kind: str, block: Record) -> str:
     held = records.mapping(block, "source")
     data, form = string(held, "data"), string(held, "media_type").rpartition("/")[2]
     if held.get("type") == "text":
@@ -129,16 +129,16 @@ def _media(kind: str, block: Record) -> str:
 
 def fields_text(value: Mapping[str, object]) -> str:
     """Fields as ``key: value`` lines, inner ones as ``key.inner: value``; a text of several lines begins below."""
-    return "\n".join(f"{key}:\n{said}" if "\n" in said else f"{key}: {said}" for key, said in _leaves(value))
+    return "\n".join(f"{key}:\n{said}" if "\n" in said else f"{key}: {said}" for key, said in _leaves_of_fields(value))
 
 
-def _leaves(value: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+def _leaves_of_fields(value: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     """Every plain value with the way to it; no recursion, since a hostile file may nest without end."""
     waiting: list[tuple[str, object]] = list(value.items())[::-1]
     while waiting:
         key, inner = waiting.pop()
         if isinstance(inner, dict) and string(inner, "type") in records.MEDIA:
-            yield key, _media(str(inner["type"]), inner)
+            yield key, _media_text(str(inner["type"]), inner)
         elif isinstance(inner, dict) and inner:
             waiting += [(f"{key}.{name}", deeper) for name, deeper in list(inner.items())[::-1]]
         elif isinstance(inner, list) and inner:

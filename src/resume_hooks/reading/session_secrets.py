@@ -1,4 +1,4 @@
-"""What the rules find in sessions, so that it can be taken out of everything that is told of them.
+"""The secrets that the rules find in sessions, so that they can be removed from everything printed of them.
 
 Whoever gives a session away reads all of it first (``secrets_of_sessions``); where a prompt waits only its two ends are
 read (``secrets_of_ends``).
@@ -34,7 +34,7 @@ def secrets_of_sessions(sessions: Iterable[SessionFile]) -> Redactor:
 
 
 def learn_file(redactor: Redactor, path: str, offset: int = 0) -> None:
-    """Learn from a file, of a transcript the lines from the byte ``offset`` on, which begins one."""
+    """Learn from a file; from a transcript, the lines from the byte ``offset`` on, where one begins."""
     try:
         if not path.endswith(".jsonl"):
             redactor.learn(read_regular(path, MAX_FILE).decode("utf-8", "replace"))

@@ -1,11 +1,11 @@
 """A model's summary, checked against the transcript: each sentence gets the record that shows it, or a mark.
 
-Deterministic: what a sentence claims (files, names out of code, commands, numbers, quotes, addresses) is looked up, not
-understood. A claim that no record has marks its sentence; where one record, or those next to it, have all claims of
-one, the best of them is named. The words of the summary all stay.
+Deterministic: the claims of a sentence (files, names out of code, commands, numbers, quotes, addresses) are looked up,
+not understood. A claim that no record has marks its sentence; where a record, or those next to it, have all claims of
+a sentence, the best of them is named. The words of the summary all stay.
 
 Words are runs of letters, digits and ``_`` of ASCII, in lower case, so that a path, a call or a line break around a
-name changes nothing. What nobody can look up is no claim: small numbers, what is only about so many, words of prose.
+name changes nothing. A text that can't be looked up is not a claim: small numbers, approximations, words of prose.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _COMMAND = re.compile(r"[a-z.~/][\w./:@-]*\s[^(){}=]+\Z")
 _TOKEN = re.compile(r"[\w.@~/\\+#%:,$-]+")
 _NUMBER = re.compile(r"[#v$]?((?:[0-9]{1,3}(?:,[0-9]{3}){1,4}|[0-9]{1,15})(?:\.[0-9]{1,9}){0,3})(?:%|([a-zA-Z]{1,3}))?")
 _UNITS = ("", "s", "ms", "k", "kb", "mb", "gb", "x", "px", "st", "nd", "rd", "th")
-"""What may stand right behind a number, also where the summary has a space between them."""
+"""Units that may stand right after a number, also where the summary has a space between them."""
 
 _THOUSAND = re.compile(r"(?<=[0-9])(?=(?:[0-9]{3})+\Z)")
 _ALONE = rb"(?![0-9\t]|\xe2\x86\x92)"  # behind a number that is no other one, and not the number of a line
@@ -53,7 +53,7 @@ _ABOUT = re.compile(
 """What stands before a number that nobody has to have written: a rounded one, a line's, the end of a range."""
 
 _NAMED = re.compile(r"[a-z0-9][A-Z]|[A-Za-z]{2}\d|\d[A-Za-z]{2}|\w_\w|\w\.\w|\A[~.]?/\w|/.*/|\A-{1,2}\w")
-"""What no word of prose has."""
+"""Signs that no word of prose has."""
 
 _FILE = re.compile(r"(?:.*[\\/])?([\w@+-][\w.@+-]*\.[A-Za-z]\w{0,7})(?::[\d:,-]+)?")
 _HASH = re.compile(r"(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])([0-9a-f]{7})[0-9a-f]{0,57}")  # also where one is cut
@@ -77,71 +77,76 @@ def words_in(raw: bytes) -> list[bytes]:
     return raw.translate(_TO_WORDS).split()
 
 
-def words_of(text: str) -> list[bytes]:
+def words_of_text(text: str) -> list[bytes]:
     """The words of a text, in order."""
     return words_in(text.encode("utf-8", "replace"))
 
 
 def claims_of(sentence: str) -> list[Claim]:
-    """What a sentence claims, each thing once."""
+    """The claims of a sentence, each once."""
     found: list[Claim] = []
     rest = sentence
     for quote in _QUOTE.finditer(sentence):
-        said = list(_quoted(quote[1] or quote[2]))
+        said = list(_claims_of_quote(quote[1] or quote[2]))
         found += said
         rest = rest.replace(quote[0], " ; ", 1) if said else rest
     for code in _CODE.finditer(rest):
-        found += [*(_quoted(code[2], RUN) if _COMMAND.match(code[2]) else ()), *_named(code[2], in_code=True)]
-    return list(dict.fromkeys([*found, *_named(_CODE.sub(" ; ", rest), in_code=False)]))
+        found += [
+            *(_claims_of_quote(code[2], RUN) if _COMMAND.match(code[2]) else ()),
+            *_claims_of_names(code[2], in_code=True),
+        ]
+    return list(dict.fromkeys([*found, *_claims_of_names(_CODE.sub(" ; ", rest), in_code=False)]))
 
 
-def _quoted(quote: str, least: int = QUOTED) -> Iterator[Claim]:
+def _claims_of_quote(quote: str, least: int = QUOTED) -> Iterator[Claim]:
     for piece in _CUT.split(quote):
-        words = words_of(piece)[:READ]
+        words = words_of_text(piece)[:READ]
         if len(words) >= least:
             pattern = re.compile(rb"[^a-z0-9_]+".join(words) + rb"\b")
             yield Claim(" ".join(quote.split()), (max(words, key=len),), pattern)
 
 
-def _named(text: str, *, in_code: bool) -> Iterator[Claim]:
-    """The names and numbers in a text: of code every word counts, of prose what no prose has."""
+def _claims_of_names(text: str, *, in_code: bool) -> Iterator[Claim]:
+    """The names and numbers in a text: in code every word counts, in prose only words that are not prose."""
     for match in _TOKEN.finditer(text):
         token = match[0].rstrip(".,:/\\~-@+#").lstrip(".,:@+")
         number = _NUMBER.fullmatch(token)
         if number is not None:
             if not _ABOUT.search(text, max(0, match.start() - BEFORE), match.start()):
-                yield from _counted(token, number[1], number[2] or "")
+                yield from _claims_of_number(token, number[1], number[2] or "")
         elif hashed := _HASH.fullmatch(token):
-            yield Claim(token, (ANY,), re.compile(_whole(hashed[1].encode(), b"")))
+            yield Claim(token, (ANY,), re.compile(_pattern_of_words(hashed[1].encode(), b"")))
         elif token.lower() not in _ABBREVIATED and (in_code or _NAMED.search(token)):
-            yield from _parts(token)
+            yield from _claims_of_parts(token)
 
 
-def _counted(token: str, digits: str, unit: str) -> Iterator[Claim]:
+def _claims_of_number(token: str, digits: str, unit: str) -> Iterator[Claim]:
     """A number, with its separators and without, its unit apart or right behind; none that every text has."""
     plain = digits.replace(",", "")
     if len(plain) > 1:
         ways = sorted({plain, _THOUSAND.sub(",", plain)})
         ends = {re.split("[,.]", way)[-1] for way in ways}
         words = tuple(f"{end}{each}".encode() for end in sorted(ends) for each in {*_UNITS, unit.lower()})
-        yield Claim(token, words, re.compile(b"|".join(_whole(way.encode(), _ALONE, rb"\w.") for way in ways)))
+        yield Claim(
+            token, words, re.compile(b"|".join(_pattern_of_words(way.encode(), _ALONE, rb"\w.") for way in ways))
+        )
 
 
-def _whole(words: bytes, behind: bytes, before: bytes = rb"\w") -> bytes:
+def _pattern_of_words(words: bytes, behind: bytes, before: bytes = rb"\w") -> bytes:
     """The pattern of words that none of the letters ``before`` stands before; it begins with plain letters."""
     plain = re.escape(words)
     return plain + rb"(?<![" + before + rb"]" + plain + rb")" + behind
 
 
-def _parts(token: str) -> Iterator[Claim]:
+def _claims_of_parts(token: str) -> Iterator[Claim]:
     """A name: of a path the file's name and its folder, of anything else its words, each for itself."""
     file = _FILE.fullmatch(token)
     rest = token
     if file is not None:
-        pattern = re.compile(_whole(file[1].lower().encode(), rb"(?!\w)", rb"\w-"))
-        yield Claim(token, (max(words_of(file[1]), key=len),), pattern)
+        pattern = re.compile(_pattern_of_words(file[1].lower().encode(), rb"(?!\w)", rb"\w-"))
+        yield Claim(token, (max(words_of_text(file[1]), key=len),), pattern)
         rest = re.split(r"[\\/]", token[: file.start(1)])[-2:][0]
-    for word in words_of(rest):
+    for word in words_of_text(rest):
         if len(word) >= SHORTEST and not word.isdigit():
             yield Claim(token, (word, word.removesuffix(b"s")))
 
@@ -161,7 +166,7 @@ _END = re.compile(
 )
 _CLOSED = re.compile(r"(`{1,3})[^`]{1,400}\1|\"[^\"]{0,2000}\"|\u201c[^\u201d]{0,2000}\u201d")  # nothing ends in it
 _STOPS = re.compile(r"[.!?]+(?=\s|\Z)|[\]`\"\u201c\u201d。\uff01\uff1f]")
-"""What would end a mark, or change where the sentences around it end."""
+"""Signs that would end a mark, or move the ends of the sentences around it."""
 
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _HEAD = re.compile(r"\s*(?:#{1,6}\s|\||[a-z ,]*:?\s*\Z)")  # a heading, a row of a table, nothing
@@ -190,7 +195,7 @@ class _Sentence(NamedTuple):
 
     @property
     def tells(self) -> bool:
-        """Whether its claims are enough to tell a record by: a number alone may be any other's."""
+        """Whether its claims identify a record: a number alone may stand in any."""
         return len(self.claims) > 1 or any(letter.isalpha() for claim in self.claims for letter in claim.shown)
 
 
@@ -222,7 +227,7 @@ class _Places:
                     self._wanted.discard(word)
 
     def best(self, sentence: _Sentence) -> str:
-        """The record that shows a sentence, by its reference; ``""`` where none has all that it claims."""
+        """The reference of the record that shows a sentence; ``""`` where no record has all its claims."""
         places = [self.of[claim] for claim in sentence.claims]
         shown = set.intersection(*places)
         if not shown:  # a call, and the answer to it
@@ -260,7 +265,7 @@ def texts_in(file: str, session: str) -> Iterator[tuple[str, str]]:
 
 def checked(text: str, said: Iterable[tuple[str, str]]) -> CheckedSummary:
     """A summary, checked against what was ``said``: the reference and the text of each record, in their order."""
-    pieces = [(piece, _sentence(piece) if says else None) for piece, says in _pieces(text)]
+    pieces = [(piece, _sentence_of_piece(piece) if says else None) for piece, says in _pieces_of_text(text)]
     places = _Places([sentence for _, sentence in pieces if sentence])
     for reference, words in said:
         places.take(reference, words)
@@ -280,7 +285,7 @@ def checked(text: str, said: Iterable[tuple[str, str]]) -> CheckedSummary:
     return CheckedSummary("".join(out), sum(sentence is not None for _, sentence in pieces), tied, marked)
 
 
-def _pieces(text: str) -> Iterator[tuple[str, bool]]:
+def _pieces_of_text(text: str) -> Iterator[tuple[str, bool]]:
     """A text in pieces, each with whether it is a sentence; joined they are the text."""
     fenced = False
     for row in text.splitlines(keepends=True):
@@ -303,10 +308,10 @@ def _pieces(text: str) -> Iterator[tuple[str, bool]]:
         yield row[len(bare) :], False
 
 
-def _sentence(piece: str) -> _Sentence:
+def _sentence_of_piece(piece: str) -> _Sentence:
     said = _MARKS.sub(" ", piece)
     claims = claims_of(said)
     names = {word for claim in claims for word in claim.words}
-    words = frozenset(word for word in words_of(said) if len(word) > 3 and word not in names)
+    words = frozenset(word for word in words_of_text(said) if len(word) > 3 and word not in names)
     known = frozenset(ref for found in _MARKS.findall(piece) for ref in _REFERENCES.findall(found))
     return _Sentence(claims, words, known)

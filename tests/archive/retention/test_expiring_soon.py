@@ -9,7 +9,7 @@ import pytest
 
 from resume_hooks.archive.retention.expiring import outlook
 from resume_hooks.archive.vault.archive_session import archive_session
-from resume_hooks.maintenance.doctor import _expiry
+from resume_hooks.maintenance.doctor import _check_expiry
 from resume_hooks.search.listing import SessionLister, page
 from tests.archive.retention.aged import aged, with_output
 from tests.builders import CWD, ConfigHome
@@ -25,7 +25,7 @@ def test_the_next_seven_days_of_all_projects(config_home: ConfigHome) -> None:
     found = outlook(CWD, config_home.where)
     assert (found.sessions, found.projects, found.younger, found.unkept) == (2, 2, 1, 2)
     assert found.first == first.mtime + 30 * 86_400
-    finding = _expiry(CWD)
+    finding = _check_expiry(CWD)
     assert (finding.level, finding.code) == ("note", "soon")
     assert "2 sessions in 2 projects, and files of 1 younger ones, expire within seven days, from 20" in finding.detail
     assert "the client's default" in finding.detail
@@ -43,7 +43,7 @@ def test_nothing_to_tell(config_home: ConfigHome, settings: Any, days: float, le
     """Which level of the client's settings decides stands there."""
     (config_home.config / "settings.json").write_text(json.dumps(settings))
     aged(config_home, 1, days)
-    finding = _expiry(CWD)
+    finding = _check_expiry(CWD)
     assert finding.level == level
     assert said in finding.detail
 
@@ -51,9 +51,9 @@ def test_nothing_to_tell(config_home: ConfigHome, settings: Any, days: float, le
 def test_all_is_kept_or_nothing_may_be(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """The vault has all of them; or it is off, and says so."""
     archive_session(aged(config_home, 1, 25), config_home.where)
-    assert _expiry(CWD).code == "kept"
+    assert _check_expiry(CWD).code == "kept"
     monkeypatch.setenv("RESUME_HOOKS_VAULT", "off")
-    assert _expiry(CWD).code == "unkept"
+    assert _check_expiry(CWD).code == "unkept"
 
 
 def test_rows_tell_when_and_whether_kept(config_home: ConfigHome) -> None:

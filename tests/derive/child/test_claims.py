@@ -43,7 +43,7 @@ def test_what_a_killed_fork_left(config_home: ConfigHome, by: str) -> None:
     elif by == "a scrub":
         from resume_hooks.parts.secrets import purge  # the test is run without that part, too
 
-        purge.clear_left(config_home.where)
+        purge.sweep_leftovers_of_scrubs(config_home.where)
     else:
         claims.sweep(config_home.where)
     assert not left[0].exists()

@@ -69,7 +69,7 @@ PLANS: dict[str, Plan] = {
     "rehome": lambda parent, home: fork.plan(parent, home.where, home=str(home.root)),
     "trim": lambda parent, home: trim.plan(trim.read(parent), home.where, Options(min_savings=0)),
     "untrim": lambda parent, home: untrim.plan(read_trimmed(parent), home.where),
-    "repair": lambda parent, home: repair.plan(parent, home.where),
+    "repair": lambda parent, home: repair.plan_repair(parent, home.where),
 }
 
 

@@ -21,7 +21,7 @@ from resume_hooks.derive.imports.bring_in import BundleOptions, ImportedSession,
 from resume_hooks.derive.imports.read_bundle import is_bundle, unpacked
 from resume_hooks.errors import CheckFailed, ImportFailed, NotATranscript
 from resume_hooks.paths import Where, project_key
-from resume_hooks.reading.bundle import BundleRedactor, Seal, export
+from resume_hooks.reading.bundle import BundleRedactor, Seal, export_bundle
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
@@ -63,7 +63,7 @@ def kept(home: ConfigHome, records: list[Any], session_id: str) -> SessionFile:
 def bundled(home: ConfigHome, *sessions: SessionFile, redact: bool = False) -> Path:
     """A bundle of sessions, as a file."""
     path = home.root / "x.bundle.json"
-    path.write_bytes(b"".join(export(sessions, home.where, BundleRedactor(Redactor()) if redact else None)))
+    path.write_bytes(b"".join(export_bundle(sessions, home.where, BundleRedactor(Redactor()) if redact else None)))
     return path
 
 
@@ -252,7 +252,7 @@ def test_secrets_stay(config_home: ConfigHome) -> None:
     (own / "tool-results" / "out.txt").write_text(f"it is\n{TOKEN}\n")
     (own / "subagents" / "agent-a1.jsonl").write_bytes(session_bytes([user(TOKEN, uuid="x", session_id=ONE)]))
     taken = BundleRedactor(Redactor())
-    content = b"".join(export([session], config_home.where, taken))
+    content = b"".join(export_bundle([session], config_home.where, taken))
     assert TOKEN.encode() not in content
     assert taken.kinds.total() == 6
     assert orjson.loads(content)["redacted"] is True
@@ -323,7 +323,7 @@ def test_a_place_that_is_none(
     session = kept(config_home, talk(), ONE)
     beside(session)
     path = bundled(config_home, session)
-    monkeypatch.setattr(Seal, "sealed", lambda _, sums: sums)
+    monkeypatch.setattr(Seal, "seal_sums", lambda _, sums: sums)
     path.write_bytes(path.read_bytes().replace(b"tool-results/out.txt", place.encode()))
     (came,) = brought(path, there)
     own = Path(came.receipt.file).with_suffix("")

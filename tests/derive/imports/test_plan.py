@@ -335,7 +335,7 @@ def test_who_goes_on_from_it_is_told_that_nobody_verified_it(config_home: Config
     """Its answers count, though it names no model; a handoff's child is told, too, and that one's child."""
     receipt = imported(config_home, here, conversation(2))
     digest = digest_of(locate.session_file(receipt.file), config_home.where)
-    assert digest.of("now")[0] == UNVERIFIED
+    assert digest.entries_of("now")[0] == UNVERIFIED
     assert [message.text for message in digest.talk if message.kind is Kind.CLOSING][-1] == "answer 3"
     child = receipt.file
     for _ in range(2):
@@ -346,7 +346,7 @@ def test_who_goes_on_from_it_is_told_that_nobody_verified_it(config_home: Config
         with open(child, "ab") as stream:
             stream.write(session_bytes([user("and then?", uuid="then", session_id=Path(child).stem)]))
         digest = digest_of(locate.session_file(child), config_home.where)
-        assert digest.of("now")[0] == UNVERIFIED
+        assert digest.entries_of("now")[0] == UNVERIFIED
 
 
 @pytest.mark.parametrize("at", ["2026-01-31T09:30:00.000Z", "2099-01-31T09:30:00.000Z"])
@@ -358,7 +358,7 @@ def test_no_stranger_sets_the_users_rules(config_home: ConfigHome, here: str, at
     with open(receipt.file, "ab") as stream:
         stream.write(session_bytes([mine]))
     digest = digest_of(locate.session_file(receipt.file), config_home.where)
-    assert [entry.text for entry in digest.of("constraints")] == ["Never touch main."]
+    assert [entry.text for entry in digest.entries_of("constraints")] == ["Never touch main."]
 
 
 @pytest.mark.parametrize("content", ["So far: deploy always.", [{"type": "text", "text": "So far: deploy always."}]])

@@ -11,7 +11,7 @@ from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.archive.vault.packs import verify
 from resume_hooks.derive.imports.read_bundle import unpacked
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.reading.bundle import export
+from resume_hooks.reading.bundle import export_bundle
 from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.redaction.texts import find as secrets_in
 from resume_hooks.redaction.texts import redact
@@ -129,7 +129,7 @@ def _sound(text: str) -> str:
 def bundles(home: ConfigHome) -> Try:
     """A bundle that was changed on its way is refused, or holds records of its own form; nothing of it stays."""
     path = write_session(home.project(), SESSION, conversation(4))
-    sound = b"".join(export([session_file(path)], home.where, None))
+    sound = b"".join(export_bundle([session_file(path)], home.where, None))
     file = home.root / "bundle.json"
     state = home.config / "resume-hooks"
     rows = sound.split(b"\n")

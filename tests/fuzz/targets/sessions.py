@@ -15,7 +15,7 @@ from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.errors import NotATranscript, ResumeHooksError
-from resume_hooks.maintenance.fsck.diagnose import examine
+from resume_hooks.maintenance.fsck.diagnose import examine_session
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.outline import outline, outline_text
@@ -140,7 +140,7 @@ def readings(home: ConfigHome) -> Try:
             assert found.lines == scan(path).line_count
             assert outline_text(found, found.turns, names, 0)
             reading = TurnReader(session)
-            passages = reading.passages(reading.rows, names)
+            passages = reading.passages_of_rows(reading.rows, names)
         except ResumeHooksError as error:
             told(error)
             return
@@ -226,7 +226,7 @@ def defects(home: ConfigHome) -> Try:
 
     def one(draws: Draws) -> None:
         path = put(folder, SESSION, transcript(draws, 20))
-        report = examine(SessionFile(SESSION, path, 0.0, 1), home.where)
+        report = examine_session(SessionFile(SESSION, path, 0.0, 1), home.where)
         count = Path(path).read_bytes().count(b"\n") + 1
         found = [finding for group in report.groups for finding in group.findings]
         assert all(finding.record is None or -1 <= finding.record < count for finding in found)

@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from resume_hooks.maintenance.fsck.diagnose import examine
+from resume_hooks.maintenance.fsck.diagnose import examine_session
 from resume_hooks.maintenance.fsck.findings import SEVERITIES, DefectReport
 from resume_hooks.paths import Where
 from resume_hooks.sessions.session_files import SessionFile
@@ -41,7 +41,7 @@ def examined(content: bytes, folder: Path, environ: dict[str, str] | None = None
     path = folder / f"{SESSION}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
-    return examine(SessionFile(SESSION, str(path), 0, len(content)), Where(environ or {"HOME": str(folder)}))
+    return examine_session(SessionFile(SESSION, str(path), 0, len(content)), Where(environ or {"HOME": str(folder)}))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -94,7 +94,7 @@ def test_a_shorter_branch_that_was_left_is_no_finding(tmp_path: Path) -> None:
 
 def test_a_session_that_cannot_be_read_is_a_finding(tmp_path: Path) -> None:
     """A file that is gone, or another program's, is told like any defect."""
-    gone = examine(SessionFile(SESSION, str(tmp_path / "gone.jsonl"), 0, 1), Where({"HOME": str(tmp_path)}))
+    gone = examine_session(SessionFile(SESSION, str(tmp_path / "gone.jsonl"), 0, 1), Where({"HOME": str(tmp_path)}))
     assert [group.kind.code for group in gone.groups] == ["session-unreadable"]
     foreign = examined(b'{"type":"session_meta","payload":{}}\n', tmp_path)
     assert [group.kind.code for group in foreign.groups] == ["session-unreadable"]
@@ -148,11 +148,11 @@ def test_reading_leaves_the_file_alone(config_home: ConfigHome) -> None:
     """A report changes nothing."""
     path = Path(write_session(config_home.project(), SESSION, conversation(2)))
     before = (path.read_bytes(), path.stat().st_mtime_ns)
-    examine(SessionFile(SESSION, str(path), 0, 0), config_home.where)
+    examine_session(SessionFile(SESSION, str(path), 0, 0), config_home.where)
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
 
 
 def test_real_sessions(real_session: RealSession, tmp_path: Path) -> None:
     """No crash; and no error but where a client really loses or refuses something."""
-    report = examine(real_session.file, Where({"HOME": str(tmp_path)}))
+    report = examine_session(real_session.file, Where({"HOME": str(tmp_path)}))
     assert bool(report.count("error")) == (real_session.name in UNWELL)

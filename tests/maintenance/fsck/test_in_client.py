@@ -54,7 +54,7 @@ def test_a_repaired_child_resumes(case: Case, version: str, tmp_path: Path) -> N
     home = ClientHome(tmp_path / "home")
     path = home.install_session(case.content, SESSION)
     environ = {"HOME": str(home.root), "CLAUDE_CONFIG_DIR": str(home.config)}
-    receipt = write(repair.plan(session_file(str(path)), Where(environ)), Where(environ))
+    receipt = write(repair.plan_repair(session_file(str(path)), Where(environ)), Where(environ))
     with MockApi() as api:
         result = run_print(client, home, api, PROMPT, resume=receipt.session_id)
         requests = api.main_requests()

@@ -11,8 +11,8 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.maintenance.fsck import repair
-from resume_hooks.maintenance.fsck.damaged_bytes import salvaged
-from resume_hooks.maintenance.fsck.diagnose import examine
+from resume_hooks.maintenance.fsck.damaged_bytes import salvage_nodes
+from resume_hooks.maintenance.fsck.diagnose import examine_session
 from resume_hooks.maintenance.fsck.repair import repaired_chain
 from resume_hooks.sessions.lineage_block import OPENING
 from resume_hooks.sessions.session_files import session_file
@@ -48,7 +48,7 @@ def installed(content: bytes, home: ConfigHome) -> Path:
 def repaired(content: bytes, home: ConfigHome, branch: str | None = None) -> tuple[Receipt, repair.RepairPlan]:
     """The child of a session with these bytes, written; its parent is left as it was."""
     path = installed(content, home)
-    decided = repair.plan(session_file(str(path)), home.where, branch=branch)
+    decided = repair.plan_repair(session_file(str(path)), home.where, branch=branch)
     receipt = write(decided, home.where)
     assert path.read_bytes() == content
     return receipt, decided
@@ -75,7 +75,7 @@ def chain_of(content: bytes, folder: Path, branch: str | None = None) -> list[st
     path = folder / f"{SESSION}.jsonl"
     path.write_bytes(content)
     transcript = scan(str(path))
-    return [node.uuid for node in repaired_chain(transcript, salvaged(transcript), branch)]
+    return [node.uuid for node in repaired_chain(transcript, salvage_nodes(transcript), branch)]
 
 
 @pytest.mark.parametrize("case", REPAIRED, ids=lambda case: case.name)
@@ -83,7 +83,7 @@ def test_a_repaired_child(case: Case, config_home: ConfigHome) -> None:
     """It tells all that can be told, and only what no repair can change is still found in it."""
     receipt, _ = repaired(case.content, config_home)
     assert told(receipt.file) == case.kept
-    left = examine(session_file(receipt.file), config_home.where)
+    left = examine_session(session_file(receipt.file), config_home.where)
     assert [group.kind.code for group in left.groups if group.kind.severity != "note"] == []
     assert all(check.ok for check in receipt.checks)
     parent = read_parent(receipt.file)
@@ -105,13 +105,13 @@ def test_what_is_live_stays(case: Chain, tmp_path: Path) -> None:
     ("name", "lost"),
     [
         ("conversation gone after a crash: a torn line", "record 4: The last line breaks off"),
-        ("a line of garbage", "record 2: 12 bytes that are no JSON object"),
+        ("a line of garbage", "record 2: 12 bytes that are not a JSON object"),
         ("two records under one id", "record 4: Record 1 has the same uuid"),
         ("history lost after compaction", "record 4: gone of what it kept can't be found"),
         ("most of the session is gone after a resume", "record 5: 2 turns end here"),
-        ("tool pair 400: a call that nobody answered", "record 2: left out, for want of its counterpart: 1"),
-        ("tool pair 400: a result that nobody asked for", "record 2: left out, for want of its counterpart: 1"),
-        ("bytes of another encoding", "record 2: The line holds bytes that are no UTF-8"),
+        ("tool pair 400: a call that nobody answered", "record 2: left out, since its counterpart is missing: 1"),
+        ("tool pair 400: a result that nobody asked for", "record 2: left out, since its counterpart is missing: 1"),
+        ("bytes of another encoding", "record 2: The line holds bytes that are not UTF-8"),
     ],
 )
 def test_what_is_lost_is_told(name: str, lost: str, config_home: ConfigHome) -> None:
@@ -148,14 +148,14 @@ def test_a_branch_that_is_not_there(config_home: ConfigHome) -> None:
     """Nothing is written for a record that the session does not hold."""
     session = session_file(str(installed(session_bytes(SOUND), config_home)))
     with pytest.raises(UsageError, match="No record nowhere"):
-        repair.plan(session, config_home.where, branch="nowhere")
+        repair.plan_repair(session, config_home.where, branch="nowhere")
 
 
 def test_a_session_without_a_message(config_home: ConfigHome) -> None:
     """Where no message can be reached, no child can be made."""
     session = session_file(str(installed(b'{"type":"us', config_home)))
     with pytest.raises(ResumeHooksError, match="nothing to repair"):
-        repair.plan(session, config_home.where)
+        repair.plan_repair(session, config_home.where)
 
 
 def test_over_5_mib_an_undone_compaction_gets_its_summary_back(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_a_trimmed_session_keeps_what_its_trim_came_to(config_home: ConfigHome) 
 def test_a_failed_write_leaves_nothing(config_home: ConfigHome) -> None:
     """A session that changes while it is repaired gets no child."""
     path = Path(write_session(config_home.project(), SESSION, conversation(2)))
-    decided = repair.plan(session_file(str(path)), config_home.where)
+    decided = repair.plan_repair(session_file(str(path)), config_home.where)
     path.write_bytes(b"x" * path.stat().st_size)
     digest = hashlib.sha256(path.read_bytes()).digest()
     with pytest.raises(ResumeHooksError):

@@ -15,7 +15,7 @@ from resume_hooks.derive.trim import in_place, plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.maintenance.fsck import repair
-from resume_hooks.maintenance.fsck.diagnose import examine
+from resume_hooks.maintenance.fsck.diagnose import examine_session
 from resume_hooks.paths import is_session_file
 from resume_hooks.sessions.session_files import session_file
 from resume_hooks.storage.backups import folder_of
@@ -36,7 +36,7 @@ THOUGHT = {"type": "thinking", "thinking": "a long thought " * 100, "signature":
 
 def problems(path: str, home: ConfigHome) -> dict[str, list[int | None]]:
     """The errors and warnings in a file: records by code."""
-    groups = examine(session_file(path), home.where).groups
+    groups = examine_session(session_file(path), home.where).groups
     return {g.kind.code: [f.record for f in g.findings] for g in groups if g.kind.severity != "note"}
 
 
@@ -60,7 +60,7 @@ def family(path: str, home: ConfigHome) -> Iterator[str]:
         yield (child := child_of(path, home, options))
     decided = untrim.plan(read_trimmed(session_file(child)), home.where)
     yield write(decided, home.where).file
-    yield write(repair.plan(session_file(child), home.where), home.where).file
+    yield write(repair.plan_repair(session_file(child), home.where), home.where).file
     trimmed_in_place(path, home)
     yield path
 
@@ -86,10 +86,10 @@ def test_an_answer_that_a_trim_left_empty_is_no_finding(config_home: ConfigHome)
     path = str(written(config_home, thoughtful()))
     assert b'"content":[]' in Path(child_of(path, config_home)).read_bytes()
     for made in (child_of(path, config_home), path):
-        assert examine(session_file(made), config_home.where).groups == ()
+        assert examine_session(session_file(made), config_home.where).groups == ()
     trimmed_in_place(path, config_home)
     assert b'"content":[]' in Path(path).read_bytes()
-    assert examine(session_file(path), config_home.where).groups == ()
+    assert examine_session(session_file(path), config_home.where).groups == ()
 
 
 def test_marks_excuse_no_empty_prompt(config_home: ConfigHome) -> None:
@@ -106,7 +106,7 @@ def test_the_original_of_a_child_is_gone(config_home: ConfigHome) -> None:
     child = child_of(path, config_home)
     marked = [n for n, line in enumerate(Path(child).read_bytes().splitlines()) if b'"truncated":true' in line]
     os.unlink(path)
-    (group,) = examine(session_file(child), config_home.where).groups
+    (group,) = examine_session(session_file(child), config_home.where).groups
     assert (group.kind.code, group.kind.severity, group.kind.repairable) == ("original-gone", "warning", False)
     assert [finding.record for finding in group.findings] == marked
     assert group.findings[0].message.endswith(f"is gone: it was line 1 of {path}")

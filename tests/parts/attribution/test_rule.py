@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks.parts.attribution.edits import Change, Hunk, changes_of
-from resume_hooks.parts.attribution.rule import GONE, NEIGHBOURS, NOWHERE, Edit, writer
+from resume_hooks.parts.attribution.rule import GONE, NEIGHBOURS, NOWHERE, Edit, find_writer
 from tests.builders import Record, call, result
 
 HEAD = "class BasketOfRows:\n    def add_row(self, row):\n        self.rows.append(row)\n"
@@ -36,7 +36,7 @@ def who(text: str, line: str, *edits: Edit[int], nth: int = 0) -> int | None:
     """Who wrote the nth line of a text that reads so."""
     lines = text.removesuffix("\n").split("\n")
     places = [number for number, each in enumerate(lines, 1) if each == line]
-    return writer(lines, places[nth], edits).record
+    return find_writer(lines, places[nth], edits).record
 
 
 def test_the_latest_that_wrote_it() -> None:
@@ -58,9 +58,9 @@ def test_trivial_lines_need_their_neighbours() -> None:
     edits = edit(1, FORMAT, PARSE + "\n\n" + FORMAT)
     assert [who(text, "    return None", edits, nth=nth) for nth in (0, 1)] == [1, None]
     assert [who(text, "", edits, nth=nth) for nth in (0, 1)] == [1, 1]
-    verdict = writer(text.split("\n"), 6, [edits])
+    verdict = find_writer(text.split("\n"), 6, [edits])
     assert (verdict.record, verdict.why) == (None, NEIGHBOURS)
-    assert writer(text.split("\n"), 5, [edits]) == (None, NOWHERE)
+    assert find_writer(text.split("\n"), 5, [edits]) == (None, NOWHERE)
 
 
 def test_neighbours_must_tell_one_place() -> None:
@@ -97,9 +97,9 @@ def test_taken_out_and_back() -> None:
     assert who(HEAD, "class BasketOfRows:", *undone) is None
     assert who(HEAD, "class BasketOfRows:", edit(0, "", HEAD, session=7), *undone) == 2
     gone = edit(1, "", HEAD), edit(2, PARSE, PARSE + FORMAT)
-    assert writer(HEAD.split("\n"), 1, gone) == (None, GONE)
+    assert find_writer(HEAD.split("\n"), 1, gone) == (None, GONE)
     removed = edit(1, "", HEAD), edit(2, HEAD, "", whole=False)
-    assert writer(HEAD.split("\n"), 1, removed) == (None, GONE)
+    assert find_writer(HEAD.split("\n"), 1, removed) == (None, GONE)
 
 
 def test_another_branch_or_checkout() -> None:
@@ -144,7 +144,9 @@ def test_lines_that_are_like_no_other(steps: list[Step], whole: bool, moved: int
         lines = after
     if lines:
         lines = [*lines[moved % len(lines) :], *lines[: moved % len(lines)]]
-    assert [writer(lines, at, edits).record for at in range(1, len(lines) + 1)] == [authors[line] for line in lines]
+    assert [find_writer(lines, at, edits).record for at in range(1, len(lines) + 1)] == [
+        authors[line] for line in lines
+    ]
 
 
 TEXTS = st.lists(
@@ -157,7 +159,7 @@ def test_whoever_is_named_wrote_such_a_line(texts: list[tuple[list[str], list[st
     """Of files full of repeated lines, in which edits and file have little to do with each other."""
     edits = [edit(number, "\n".join(old), "\n".join(new)) for number, (old, new) in enumerate(texts)]
     for at, line in enumerate(lines, 1):
-        named = writer(lines, at, edits).record
+        named = find_writer(lines, at, edits).record
         if named is not None:
             old, new = (side.removesuffix("\n").split("\n") if side else [] for side in edits[named].hunks[0][:2])
             assert new.count(line) > old.count(line)

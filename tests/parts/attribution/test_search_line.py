@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.parts.attribution.answer import answer
+from resume_hooks.parts.attribution.answer import answer_line_search
 from resume_hooks.search.engine import SearchResult, text_of
 from resume_hooks.search.index import connect
 from resume_hooks.search.scope import Scope
@@ -292,7 +292,7 @@ def test_nothing_is_written(repo: Repository, ask: Ask) -> None:
 def asked(repo: Repository, line: str, limit: float = float("inf")) -> SearchResult:
     """The part's own answer, for which there is so much time to index."""
     options = SimpleNamespace(file=line, words=(), also=(), where=repo.home.where)
-    found = answer(options, Scope(), str(repo.root), limit=limit, progress=None)
+    found = answer_line_search(options, Scope(), str(repo.root), limit=limit, progress=None)
     assert found is not None
     return found
 

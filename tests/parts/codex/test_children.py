@@ -158,7 +158,7 @@ def test_a_goal_is_told_like_other_words_and_stays_behind(status: str, where: Wh
     lines = [rollouts.meta(), rollouts.said("user", "Fix it", 1), rollouts.said("assistant", "Fixed", 2)]
     rollouts.write(codex_of(where), [*lines, rollouts.goal_is(objective, status, 3)])
     parent = thread(where)
-    (told,) = [row.text for row in digest_of(parent, where).of("now") if "goal" in row.text]
+    (told,) = [row.text for row in digest_of(parent, where).entries_of("now") if "goal" in row.text]
     assert told.startswith(f"the session's goal, {status}: \"use ")
     assert secret not in told
     assert len(told) <= LONGEST
@@ -246,20 +246,20 @@ def test_one_trimmed_item_comes_back_alone(where: Where) -> None:
 def test_a_smart_trim_takes_what_a_model_chose(where: Where) -> None:
     """Shown by its ends, with what was said between; only what it names goes, and comes back by an untrim."""
     from resume_hooks.parts.smart_trim import plan as smart
-    from resume_hooks.parts.smart_trim.ask import parts
-    from resume_hooks.parts.smart_trim.offer import CERTAIN, offer, smart_options
+    from resume_hooks.parts.smart_trim.ask import parts_of_offer
+    from resume_hooks.parts.smart_trim.offer import CERTAIN, make_offer, smart_options
 
     path = rollouts.write(codex_of(where), [rollouts.meta(), *rollouts.work(3, BIG, asks=True), *rollouts.LATER])
     scanned = agents.scanned(thread(where), where)
-    offered = offer(scanned, smart_options(None, CERTAIN), where)
+    offered = make_offer(scanned, smart_options(None, CERTAIN), where)
     assert [(one.target, one.turn) for one in offered.candidates] == [(f"make {n}", n + 1) for n in range(3)]
-    (part,) = parts(offered)
+    (part,) = parts_of_offer(offered)
     for said in ("question 1", "answer 1", "output of exec_command make 1", "HOW IT ENDS", "later", "1 word"):
         assert said in part.text, said
-    planned = smart.plan(offered, [smart.of_model(offered, 2, "a build", "done")], where)
+    planned = smart.plan_smart_trim(offered, [smart.verdict_of_model(offered, 2, "a build", "done")], where)
     with path.open("ab") as stream:
         stream.write(json.dumps(rollouts.said("user", "meanwhile")).encode() + b"\n")
-    receipt = smart.write(planned, where)
+    receipt = smart.write_smart_trim(planned, where)
     assert receipt.warnings == (smart.WENT_ON,)
     sent = sent_of(receipt.file)
     assert [place for place, (one, was) in enumerate(zip(sent, sent_of(path), strict=True)) if one != was] == [6]
@@ -276,7 +276,7 @@ def test_a_rewind_stands_at_the_mark_again(where: Where) -> None:
     from resume_hooks.parts.marks import state as marks
 
     path = rollouts.write(codex_of(where), [rollouts.meta(), *rollouts.work(1, "a", asks=True)])
-    mark = marks.place(thread(where), "try").mark
+    mark = marks.place_mark(thread(where), "try").mark
     kept = sent_of(path)
     with path.open("ab") as stream:
         for one in (
@@ -286,7 +286,7 @@ def test_a_rewind_stands_at_the_mark_again(where: Where) -> None:
         ):
             stream.write(json.dumps(one).encode() + b"\n")
     for at, stays in ((mark, kept), (mark._replace(uuid="gone"), [])):
-        decided = back.plan(thread(where), at, "it was slower", where)
+        decided = back.plan_back(thread(where), at, "it was slower", where)
         sent = sent_of(write(decided.child, where).file)
         assert sent[: len(stays)] == stays
         assert [one["role"] for one in sent[len(stays) :]] == ["user", "assistant"]
@@ -320,7 +320,7 @@ def test_a_fork_comes_back_to_where_it_left(where: Where, by: str) -> None:
     mark = fork_point.fork_point(session, where)
     assert mark is not None
     assert mark.left == THREAD
-    decided = back.plan(session, mark, "", where)
+    decided = back.plan_back(session, mark, "", where)
     sent = sent_of(write(decided.child, where).file)
     assert (sent[: len(kept)], decided.lost) == (kept, "")
     told = sent[len(kept)]["content"][0]["text"]

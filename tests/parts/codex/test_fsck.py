@@ -113,7 +113,7 @@ def test_what_tells_of_no_session(codex: Path, cli: Cli, document: Document) -> 
 @pytest.mark.skipif(not codex_rollouts(), reason="the corpus of rollouts is missing: set RESUME_HOOKS_CODEX")
 def test_real_rollouts_hold_no_error(config_home: ConfigHome) -> None:
     """No error and no warning in any that Codex resumes; a few know of a call that nobody answered."""
-    from resume_hooks.maintenance.fsck.diagnose import examine
+    from resume_hooks.maintenance.fsck.diagnose import examine_session
     from resume_hooks.sessions.agents.registry import agent_at
 
     home = config_home.root / ".codex" / "sessions"
@@ -124,7 +124,7 @@ def test_real_rollouts_hold_no_error(config_home: ConfigHome) -> None:
         (home / source.name).write_bytes(source.read_bytes())
     for path in sorted(home.iterdir()):
         try:
-            report = examine(look(str(path)).session(str(path)), config_home.where)
+            report = examine_session(look(str(path)).session(str(path)), config_home.where)
         except ResumeHooksError as error:
             found[path.name] = error.message
             continue

@@ -17,7 +17,7 @@ from resume_hooks.cli.schema import form
 from resume_hooks.derive import summary
 from resume_hooks.derive.model.port import ModelCalls
 from resume_hooks.hooks.reply import block, host_of
-from resume_hooks.maintenance.doctor import Finding, diagnose
+from resume_hooks.maintenance.doctor import Finding, check_installation
 from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.sessions.locate import resolve
 from tests.builders import SESSION, ConfigHome, conversation, write_session
@@ -231,7 +231,7 @@ def test_doctor_tells_of_both(config_home: ConfigHome, monkeypatch: pytest.Monke
     monkeypatch.delenv("CODEX_HOME", raising=False)
 
     def told() -> Finding:
-        (found,) = (each for each in diagnose("/") if each.name == "other agents")
+        (found,) = (each for each in check_installation("/") if each.name == "other agents")
         return found
 
     assert told().detail == "none beside Claude Code"
@@ -298,7 +298,7 @@ def test_doctor_misses_no_claude_code_where_codex_alone_is_used(
     write(config_home.root / ".codex", [meta(), said("user", "go")])
 
     def levels() -> list[str]:
-        return [each.level for each in diagnose("/") if each.name in {"client", "plugin"}]
+        return [each.level for each in check_installation("/") if each.name in {"client", "plugin"}]
 
     shutil.rmtree(config_home.where.projects, ignore_errors=True)
     assert levels() == ["note", "note"]

@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import receipt
 from resume_hooks.derive.fresh_child import Contents, RolloverPlan
-from resume_hooks.parts.documents.document import document, file_name, markdown_line
+from resume_hooks.parts.documents.document import document_of_child, markdown_line, name_of_document
 from resume_hooks.reading.digest.entries import Digest, DigestEntry, Kind, TalkMessage
 from resume_hooks.sessions import locate
 from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, write_session
@@ -47,7 +47,7 @@ def planned(
 
 def text_of(decided: RolloverPlan) -> str:
     """Its document."""
-    return document(decided, receipt(decided))
+    return document_of_child(decided, receipt(decided))
 
 
 def front_matter(text: str) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def test_the_sections_of_the_document(config_home: ConfigHome) -> None:
     assert headings == [
         "Next step, as the user put it",
         "Summary, by a model",
-        "What the fresh session was told, as the user edited it",
+        "The opening of the fresh session, as the user edited it",
         "Now",
         "Still to do (2 of 6)",
         "Talk, oldest first",
@@ -164,7 +164,7 @@ def test_hostile_words_break_nothing(config_home: ConfigHome, title: str) -> Non
 def test_the_name_of_a_document(config_home: ConfigHome, title: str, slug: str) -> None:
     """Day, slug of the root's title, the child's short id: always one name, of at most 255 bytes."""
     decided = planned(config_home, title)
-    name = file_name(decided)
+    name = name_of_document(decided)
     day = decided.draft.setting.at[:10]
     assert name == f"{day}-{slug}-{decided.draft.session_id[:8]}.md"
     assert len(name.encode()) <= 255

@@ -14,7 +14,7 @@ from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.fresh_child import Contents, FilesBeside, RolloverPlan
 from resume_hooks.errors import UsageError, WriteFailed
-from resume_hooks.parts.documents.document import out_path, wanted_for, write_for
+from resume_hooks.parts.documents.document import list_wanted_files, out_path, write_documents
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.sessions import locate
@@ -47,7 +47,7 @@ def left(home: ConfigHome, project: Path, out: str = "", **settings: str) -> Fil
     for name, value in settings.items():
         stored_settings.store(name, value, home.where)
     receipt = write(decided, home.where)
-    files = write_for(decided, receipt, home.where, out)
+    files = write_documents(decided, receipt, home.where, out)
     assert os.path.exists(receipt.file), "whatever comes of them, the child is there"
     return files
 
@@ -62,7 +62,7 @@ def test_no_variable_sets_the_folder(config_home: ConfigHome, project: Path) -> 
     """A repository's settings can set variables, and would choose where a document goes."""
     where = Where({**config_home.environ, "RESUME_HOOKS_HANDOFF_DIR": "_h", "CLAUDE_PLUGIN_OPTION_HANDOFF_DIR": "_h"})
     decided = planned(config_home, project)
-    assert wanted_for(decided, where) == FilesBeside()
+    assert list_wanted_files(decided, where) == FilesBeside()
     assert any("handoff_dir is set by no variable" in sentence for sentence in settings.refused(where))
 
 
@@ -119,7 +119,7 @@ def test_a_session_that_only_says_where_it_belongs(config_home: ConfigHome, proj
     path = write_session(stray, SESSION, [{**record, "cwd": str(project)} for record in conversation(2)])
     decided = agents.fresh(locate.session_file(path), config_home.where, kind="handoff")
     stored_settings.store("handoff_dir", "_handoffs", config_home.where)
-    files = write_for(decided, write(decided, config_home.where), config_home.where)
+    files = write_documents(decided, write(decided, config_home.where), config_home.where)
     assert (files.documents, len(files.warnings)) == ((), 1)
     assert list(project.iterdir()) == []
 
@@ -136,9 +136,9 @@ def test_a_dry_run_names_the_same_files(config_home: ConfigHome, project: Path) 
     """And writes none."""
     stored_settings.store("handoff_dir", "_handoffs", config_home.where)
     decided = planned(config_home, project)
-    wanted = wanted_for(decided, config_home.where)
+    wanted = list_wanted_files(decided, config_home.where)
     assert list(project.iterdir()) == []
-    assert write_for(decided, write(decided, config_home.where), config_home.where) == wanted
+    assert write_documents(decided, write(decided, config_home.where), config_home.where) == wanted
 
 
 def test_where_out_leads(config_home: ConfigHome, project: Path) -> None:
@@ -150,7 +150,7 @@ def test_where_out_leads(config_home: ConfigHome, project: Path) -> None:
     assert os.path.dirname(out_path(f"{project}/new/", decided, force=False)) == f"{project}/new"
     assert not (project / "new").exists()
     stored_settings.store("handoff_dir", ".", config_home.where)
-    assert wanted_for(decided, config_home.where, named).documents == (named,)
+    assert list_wanted_files(decided, config_home.where, named).documents == (named,)
 
 
 @pytest.mark.parametrize("out", ["x.txt", "none/x.md", "none/new/", "new", "new.md/", "there.md", ".git", "x.md\0"])
@@ -190,7 +190,7 @@ def test_a_full_disk_leaves_nothing(config_home: ConfigHome, project: Path, monk
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    files = write_for(decided, receipt, config_home.where)
+    files = write_documents(decided, receipt, config_home.where)
     assert [warning.partition(": ")[2][:15] for warning in files.warnings] == ["Could not write"]
     assert os.listdir(project) == []
 
@@ -218,7 +218,7 @@ def test_a_document_of_secrets(config_home: ConfigHome, leaky: str, tmp_path: Pa
     contents = Contents(digest_of(session_file(leaky), config_home.where))
     decided = agents.fresh(session_file(leaky), config_home.where, kind="handoff", next_step="go on", contents=contents)
     receipt = write(decided, config_home.where)
-    files = write_for(decided, receipt, config_home.where)
+    files = write_documents(decided, receipt, config_home.where)
     (path,) = files.documents
     written = Path(path).read_text()
     assert not any(secret in written for secret in (GITHUB, PASSWORD))

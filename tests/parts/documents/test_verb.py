@@ -51,14 +51,14 @@ def test_the_setting_counts_for_every_handoff(cli: Cli, document: Document, pare
     store("handoff_dir", "../_handoffs")
     done = cli("handoff", SESSION, "--next-step", "another")
     assert done.returncode == 0
-    assert done.stderr.decode().startswith("note: handoff_dir was passed over: ")
+    assert done.stderr.decode().startswith("note: handoff_dir was ignored: ")
 
 
 def test_the_document_holds_the_edit(desk: Desk) -> None:
     """Beside the whole digest."""
     assert desk.handoff("--out", "x.md", EDITOR=desk.editor('echo "use tabs" >> "$1"')).code == 0
     text = (desk.project / "x.md").read_text("utf-8")
-    assert "## What the fresh session was told, as the user edited it" in text
+    assert "## The opening of the fresh session, as the user edited it" in text
     assert "\nuse tabs\n" in text
 
 
@@ -68,7 +68,7 @@ def test_a_document_that_is_there_by_now(desk: Desk) -> None:
     done = desk.handoff("--out", "x.md", EDITOR=script)
     assert done.code == 2
     (folder,) = desk.tmp.iterdir()
-    assert "There is a file" in done.text
+    assert "exists already" in done.text
     assert f"What you wrote is kept in {folder}/handoff.md" in done.text
     assert desk.openings() == []
     assert (desk.project / "x.md").read_text() == "mine\n"

@@ -130,13 +130,13 @@ def test_it_costs_what_changed(kept: Path, config_home: ConfigHome, monkeypatch:
     note = config_home.config / "resume-hooks" / "mirrors" / "prompts" / "read.json"
     before = path.stat().st_ino, note.read_bytes()
     read: list[object] = []
-    told = history._entry
+    told = history._entry_of_record
 
     def watched(record: dict[str, Any]) -> history.Entry | None:
         read.append(record)
         return told(record)
 
-    monkeypatch.setattr(history, "_entry", watched)
+    monkeypatch.setattr(history, "_entry_of_record", watched)
     assert lost() == {LOST: path}
     assert (path.stat().st_ino, note.read_bytes()) == before
     assert read == []

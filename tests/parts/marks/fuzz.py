@@ -22,7 +22,7 @@ def marks(home: ConfigHome) -> Try:
     def one(draws: Draws) -> None:
         path.write_bytes(note(draws, {"version": hook_state.VERSION, **honest}))
         os.chmod(path, draws.pick((0o600, 0o600, 0o600, 0o666)))
-        mark = state.find(SESSION)
+        mark = state.find_mark(SESSION)
         assert mark is None or (mark.session_id == SESSION and isinstance(mark.record, int))
 
     return one

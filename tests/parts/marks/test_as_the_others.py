@@ -34,7 +34,7 @@ def test_between_a_mark_and_the_way_back(config_home: ConfigHome, hands: Clock, 
     """A mark outlives it: where it was set is told by the record, not by the time."""
     assert "mark" in send(prompt.main, path, prompt=">mark goal")["reason"]
     hands.ahead = jump
-    assert mark_state.find(SESSION) is not None
+    assert mark_state.find_mark(SESSION) is not None
     with open(path, "ab") as stream:
         stream.writelines(json.dumps(record).encode() + b"\n" for record in conversation(8)[12:])
     said = send(prompt.main, path, prompt=">back what came of it")["reason"]

@@ -59,7 +59,7 @@ def mark(uuid: str, goal: str = "try the other parser", record: int = 0) -> Mark
 def planned(home: ConfigHome, lines: list[Record], at: str, report: str = "it was slower") -> BackPlan:
     """The plan of a way back of a session of these records."""
     path = write_session(home.project(), SESSION, lines)
-    return back.plan(locate.session_file(path), mark(at), report, Where())
+    return back.plan_back(locate.session_file(path), mark(at), report, Where())
 
 
 def went_back(home: ConfigHome, lines: list[Record], at: str, report: str = "it was slower") -> Receipt:
@@ -280,7 +280,7 @@ HOSTILE = [
 def test_hostile_reports_and_goals(config_home: ConfigHome, text: str) -> None:
     """Text is text: the child passes every check, one block of lineage stands in it, its card can't be a trigger."""
     path = write_session(config_home.project(), SESSION, explored())
-    made = write(back.plan(locate.session_file(path), mark("r3", text), text, Where()).child, Where())
+    made = write(back.plan_back(locate.session_file(path), mark("r3", text), text, Where()).child, Where())
     told, card = chain(made)[-2:]
     assert told["message"]["content"].count(CLOSING) == 1
     assert records.text(card) != "No response requested."
@@ -305,9 +305,9 @@ def test_snapshots_of_what_is_kept_come_along(config_home: ConfigHome) -> None:
 def test_a_child_can_be_marked_and_left_again(config_home: ConfigHome) -> None:
     """Its card is a place to come back to; the counter goes on."""
     made = went_back(config_home, explored(), "r3")
-    again = marks.place(locate.session_file(made.file)).mark
+    again = marks.place_mark(locate.session_file(made.file)).mark
     assert again.uuid == chain(made)[-1]["uuid"]
-    other = write(back.plan(locate.session_file(made.file), again, "x", Where()).child, Where())
+    other = write(back.plan_back(locate.session_file(made.file), again, "x", Where()).child, Where())
     assert other.title == "Fix the parser · back 2"
     assert len(chain(other)) == 8
 
@@ -325,7 +325,7 @@ def test_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:
         return
     chance = random.Random(real_session.name)
     for place in {spoken[0], spoken[-1], *(chance.choice(spoken) for _ in range(2))}:
-        decided = back.plan(session, mark(row.nodes[place - 1].uuid), "REPORT", Where())
+        decided = back.plan_back(session, mark(row.nodes[place - 1].uuid), "REPORT", Where())
         made = write(decided.child, Where())
         assert made.written
         kept = row.nodes[: standalone_count(row, place)]
@@ -341,8 +341,8 @@ def test_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:
 def test_a_way_back_of_it(config_home: ConfigHome) -> None:
     """Back to a mark that was set while it was there; the child is at home in its project."""
     path = write_session(config_home.project(), SESSION, [*conversation(2), custom_title("Fix it")], mtime=1e9)
-    mark = marks.place(locate.session_file(path), "try").mark
+    mark = marks.place_mark(locate.session_file(path), "try").mark
     away(path, config_home.environ)
     kept = locate.resolve(SESSION, "/", config_home.where)
-    made = write(back.plan(kept, mark, "It did not work", config_home.where).child, config_home.where)
+    made = write(back.plan_back(kept, mark, "It did not work", config_home.where).child, config_home.where)
     assert (os.path.dirname(made.file), made.title) == (os.path.dirname(path), "Fix it · back")

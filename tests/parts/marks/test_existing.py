@@ -15,8 +15,8 @@ __all__ = ["parent"]
 
 def went_back(parent: locate.SessionFile, home: ConfigHome) -> str:
     """Make a child by a way back to the end of the session; its id."""
-    mark = marks.place(parent).mark
-    return write(back.plan(parent, mark, "it was slower", home.where).child, home.where).session_id
+    mark = marks.place_mark(parent).mark
+    return write(back.plan_back(parent, mark, "it was slower", home.where).child, home.where).session_id
 
 
 def test_the_newest_way_back_stands(parent: locate.SessionFile, config_home: ConfigHome) -> None:

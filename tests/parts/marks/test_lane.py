@@ -17,7 +17,7 @@ from resume_hooks.hooks.prompt import card, is_off
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.parts.marks import state
 from resume_hooks.parts.marks.back import LeftOut
-from resume_hooks.parts.marks.cards import left_alone
+from resume_hooks.parts.marks.cards import untouched_lines
 from resume_hooks.parts.marks.lane import AGAIN
 from resume_hooks.parts.marks.state import Mark
 from resume_hooks.sessions.record_references import TranscriptNames
@@ -82,7 +82,7 @@ def test_mark_explore_back(say: Say, parent: Path, sign: str) -> None:
     assert ("Ctrl+C once" in text.split("\n")[-1]) is (sign == ">")
     assert parent.read_bytes() == raw
     assert "EXPLORE" not in child.read_text()
-    assert state.find(SESSION) is None
+    assert state.find_mark(SESSION) is None
 
 
 def test_the_mark_is_private(say: Say, parent: Path, config_home: ConfigHome) -> None:
@@ -95,30 +95,30 @@ def test_the_mark_is_private(say: Say, parent: Path, config_home: ConfigHome) ->
 def test_the_same_again_is_already_set(say: Say, parent: Path) -> None:
     """A stray Enter on what came back into the box changes nothing; what a client notes of it is no new place."""
     say(">mark try it")
-    first = state.find(SESSION)
+    first = state.find_mark(SESSION)
     with parent.open("a") as stream:
         stream.write(json.dumps({"type": "system", "subtype": "informational", "uuid": "s", "parentUuid": "r3"}) + "\n")
     assert say(">mark try it").startswith("mark already set here")
-    assert state.find(SESSION) == first
+    assert state.find_mark(SESSION) == first
 
 
 def test_a_second_one_asks(say: Say, parent: Path) -> None:
     """It says what is active and how old, changes nothing, and replaces on the exact word."""
     say(">mark the old goal")
-    first = state.find(SESSION)
+    first = state.find_mark(SESSION)
     explore(parent)
     text = say(">mark the new goal")
     assert text.startswith("mark not set · another is active, set just now")
     for part in ("goal: the old goal", "new goal: the new goal", ">mark yes"):
         assert part in text
     assert text.endswith("\nTo replace it: >mark yes")
-    assert state.find(SESSION) == first
+    assert state.find_mark(SESSION) == first
     assert say(">mark the new goal>mark YES").startswith("mark replaced")
-    now = state.find(SESSION)
+    now = state.find_mark(SESSION)
     assert now is not None
     assert (now.uuid, now.goal) == ("xa", "the new goal")
     assert "nothing to confirm" in say(">mark yes")
-    assert state.find(SESSION) == now
+    assert state.find_mark(SESSION) == now
 
 
 def test_cancel_is_no_goal(say: Say, parent: Path) -> None:
@@ -130,7 +130,7 @@ def test_cancel_is_no_goal(say: Say, parent: Path) -> None:
     assert say(">mark cancel").startswith("mark stays, set just now\n  goal: the old goal")
     assert "nothing to confirm" in say(">mark yes")
     assert say(">mark Cancel").startswith("mark forgotten, set just now\n  goal: the old goal")
-    assert state.find(SESSION) is None
+    assert state.find_mark(SESSION) is None
 
 
 def test_one_without_a_goal_asks_too(say: Say, parent: Path) -> None:
@@ -151,7 +151,7 @@ def test_a_yes_that_is_too_late(say: Say, parent: Path, age: float) -> None:
     text = say(">mark yes")
     assert "older than 10 minutes" in text
     assert "goal: old" in text
-    found = state.find(SESSION)
+    found = state.find_mark(SESSION)
     assert found is not None
     assert found.goal == "old"
 
@@ -161,11 +161,11 @@ def test_a_yes_without_a_question(say: Say, parent: Path) -> None:
     text = say(">mark yes")
     assert "no question about a mark is open" in text
     assert "No active mark." in text
-    assert state.find(SESSION) is None
+    assert state.find_mark(SESSION) is None
     confirmations.keep(confirmations.Question(SESSION, "", time.time()))
     confirmations.keep(confirmations.Question(session_id(2), "x", time.time(), kind=AGAIN))
     assert "nothing to confirm" in say(">mark yes")
-    assert state.find(SESSION) is None
+    assert state.find_mark(SESSION) is None
     assert confirmations.find(SESSION) is not None, "the question of a trim is still open"
 
 
@@ -194,7 +194,7 @@ def test_an_empty_report(say: Say, parent: Path, prompt: str) -> None:
     """In the exact words; the mark stays."""
     say(">mark x")
     assert "Report cannot be empty." in say(prompt)
-    assert state.find(SESSION) is not None
+    assert state.find_mark(SESSION) is not None
     assert children(parent) == []
 
 
@@ -203,7 +203,7 @@ def test_in_a_sub_agent(say: Say, parent: Path, prompt: str) -> None:
     """The client says so with an agent's id; the type alone is also given where a whole session runs as an agent."""
     text = say(prompt, fields={"agent_id": "a1b2c3", "agent_type": "Explore"})
     assert "A sub-agent has no marks" in text
-    assert state.find(SESSION) is None
+    assert state.find_mark(SESSION) is None
     assert "subagents" not in say(prompt, fields={"agent_type": "reviewer"})
 
 
@@ -237,7 +237,7 @@ def test_while_the_model_works(say: Say, parent: Path) -> None:
     text = say(">mark x")
     assert "the mark stands after the last whole step" in text
     assert text.endswith("\nSet. Go on once the answer ends.")
-    found = state.find(SESSION)
+    found = state.find_mark(SESSION)
     assert found is not None
     assert found.uuid == "r3"
 
@@ -251,7 +251,7 @@ def test_a_mark_that_is_lost(say: Say, parent: Path) -> None:
     assert "can't be found any more (its record is gone): the new session holds the report alone" in text
     assert "the report alone: not back to the mark" in text
     assert len(children(parent)) == 1
-    assert state.find(SESSION) is None
+    assert state.find_mark(SESSION) is None
 
 
 def test_of_several_at_once_one_makes_a_child(say: Say, run_hook: Run, parent: Path) -> None:
@@ -270,7 +270,7 @@ def test_of_several_at_once_one_makes_a_child(say: Say, run_hook: Run, parent: P
 def test_a_write_that_fails_keeps_the_mark(say: Say, parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing was made, so it can be tried again."""
     say(">mark x")
-    before = state.find(SESSION)
+    before = state.find_mark(SESSION)
 
     def refuse(*_: object) -> None:
         raise WriteFailed("The disk is full")
@@ -279,7 +279,7 @@ def test_a_write_that_fails_keeps_the_mark(say: Say, parent: Path, monkeypatch: 
         patch.setattr("resume_hooks.derive.child.write.write", refuse)
         trigger = Trigger("back", "it was slower", slash=False, pasted=False)
         assert "The disk is full" in card(trigger, {"session_id": SESSION})
-    assert state.find(SESSION) == before
+    assert state.find_mark(SESSION) == before
     assert say(">back it was slower").startswith("back")
 
 
@@ -301,12 +301,12 @@ GARBAGE: dict[str, Any] = {
 def test_garbage_is_no_mark(config_home: ConfigHome, name: str) -> None:
     """What was not written by a mark is none."""
     mark = Mark(SESSION, "r3", 3, "x", "2026-01-31T09:31:00.000Z")
-    state.keep(mark)
-    assert state.find(SESSION) == mark
+    state.save_mark(mark)
+    assert state.find_mark(SESSION) == mark
     path = Path(hook_state.place(f"mark-{SESSION}.json"))
     value = GARBAGE[name]
     path.write_text(json.dumps({**json.loads(path.read_text()), **value} if isinstance(value, dict) else value))
-    assert state.find(SESSION) is None
+    assert state.find_mark(SESSION) is None
 
 
 def test_a_state_folder_that_can_t_be_written(say: Say, parent: Path, config_home: ConfigHome) -> None:
@@ -319,6 +319,8 @@ def test_a_state_folder_that_can_t_be_written(say: Say, parent: Path, config_hom
 def test_a_way_back_says_how_files_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where copies were kept, by the verb that shows what would change and asks, as the shell at hand runs it."""
     kept = LeftOut(TranscriptNames(SESSION, "11111111"), 5, 6, "e1")
-    assert f"    resume-hooks rewind-files {SESSION} --to e1" in left_alone(receipt(parent_session_id=SESSION), kept)
+    assert f"    resume-hooks rewind-files {SESSION} --to e1" in untouched_lines(
+        receipt(parent_session_id=SESSION), kept
+    )
     monkeypatch.delenv("PATH")
-    assert "/hooks/engine rewind-files " in left_alone(receipt(parent_session_id=SESSION), kept)[-1]
+    assert "/hooks/engine rewind-files " in untouched_lines(receipt(parent_session_id=SESSION), kept)[-1]

@@ -32,7 +32,7 @@ from tests.builders import (
 
 def placed(tmp_path: Path, records: list[Record], goal: str = "") -> Placed:
     """The mark that a session of these records would get."""
-    return marks.place(locate.session_file(write_session(tmp_path, SESSION, records)), goal)
+    return marks.place_mark(locate.session_file(write_session(tmp_path, SESSION, records)), goal)
 
 
 def test_it_stands_at_the_last_word(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_sub_agents_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "agent-1a2b3c.jsonl"
     Path(write_session(tmp_path, SESSION, conversation(1))).rename(path)
     with pytest.raises(InSubagent):
-        marks.place(locate.session_file(str(path)))
+        marks.place_mark(locate.session_file(str(path)))
 
 
 def test_a_goal_has_a_limit(tmp_path: Path) -> None:
@@ -148,5 +148,5 @@ def test_a_mark_of_a_newer_engine_is_left_alone(config_home: ConfigHome) -> None
     hook_state.keep(f"mark-{SESSION}.json", {"version": 99, "session_id": SESSION})
     (note,) = (config_home.config / "resume-hooks").rglob(f"mark-{SESSION}.json")
     before = note.read_bytes()
-    assert state.find(SESSION) is None
+    assert state.find_mark(SESSION) is None
     assert note.read_bytes() == before

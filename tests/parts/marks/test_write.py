@@ -25,7 +25,10 @@ __all__ = [
 @pytest.fixture
 def planned() -> tuple[str, Plan]:
     """A way back to the session's end."""
-    return "back", lambda parent, home: back.plan(parent, marks.place(parent).mark, "slower", home.where).child
+    return (
+        "back",
+        lambda parent, home: back.plan_back(parent, marks.place_mark(parent).mark, "slower", home.where).child,
+    )
 
 
 @pytest.fixture

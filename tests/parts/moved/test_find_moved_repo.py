@@ -9,7 +9,13 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.parts.moved.find_moved_repo import Traces, neighbours, places, siblings, traces
+from resume_hooks.parts.moved.find_moved_repo import (
+    Traces,
+    likely_folders,
+    neighbour_folders,
+    read_traces,
+    sibling_folders,
+)
 from resume_hooks.paths import Where
 from resume_hooks.sessions.project_folder import MovedFolder
 from tests.builders import ConfigHome, assistant, session_id, tool_use, user, write_session
@@ -47,7 +53,7 @@ def test_what_a_transcript_tells(tmp_path: Path, config_home: ConfigHome) -> Non
         assistant("commit " + "ab" * 20, uuid="e", parent="d"),
     ]
     path = write_session(config_home.project(old), session_id(1), rows)
-    found = traces(path, old)
+    found = read_traces(path, old)
     assert found == Traces(old, ("ab" * 20, "5d6e7f8", "1a2b3c4"), ("src/a b.py",))
 
 
@@ -56,9 +62,9 @@ def test_a_repository_that_was_renamed(repository: Path, git: Any) -> None:
     commit = git(repository, "rev-parse", "HEAD")
     new = repository.with_name("project")
     repository.rename(new)
-    assert places(lost(repository, commits=(commit[:7],)), siblings(str(repository)), Where(ENVIRON)) == [
-        MovedFolder(str(new), (commit[:7],), 0, 0, worktree=False)
-    ]
+    assert likely_folders(
+        lost(repository, commits=(commit[:7],)), sibling_folders(str(repository)), Where(ENVIRON)
+    ) == [MovedFolder(str(new), (commit[:7],), 0, 0, worktree=False)]
 
 
 def test_a_folder_below_its_root(repository: Path, tmp_path: Path, git: Any) -> None:
@@ -67,9 +73,9 @@ def test_a_folder_below_its_root(repository: Path, tmp_path: Path, git: Any) -> 
     new = tmp_path / "far" / "renamed"
     new.parent.mkdir()
     repository.rename(new)
-    (found,) = places(lost(repository / "pkg", commits=(commit,)), [str(new)], Where(ENVIRON))
+    (found,) = likely_folders(lost(repository / "pkg", commits=(commit,)), [str(new)], Where(ENVIRON))
     assert found.folder == str(new / "pkg")
-    (found,) = places(lost(repository / "pkg", files=("b.py",)), [str(new)], Where(ENVIRON))
+    (found,) = likely_folders(lost(repository / "pkg", files=("b.py",)), [str(new)], Where(ENVIRON))
     assert (found.folder, found.why) == (str(new / "pkg"), "has 1 of the 1 file that it worked on")
 
 
@@ -79,7 +85,7 @@ def test_a_worktree_that_was_removed(repository: Path, git: Any) -> None:
     git(repository, "worktree", "add", "-q", str(tree))
     commit = git(tree, "rev-parse", "HEAD")
     shutil.rmtree(tree)
-    (found,) = places(lost(tree, commits=(commit, "0" * 40)), [str(repository)], Where(ENVIRON))
+    (found,) = likely_folders(lost(tree, commits=(commit, "0" * 40)), [str(repository)], Where(ENVIRON))
     assert found.folder == str(repository)
     assert (
         found.why
@@ -93,7 +99,7 @@ def test_the_likeliest_comes_first(repository: Path, tmp_path: Path, git: Any) -
     like = tmp_path / "like"
     like.mkdir()
     (like / "a.py").touch()
-    found = places(
+    found = likely_folders(
         lost(tmp_path / "gone", commits=(commit,), files=("a.py",)), [str(like), str(repository)], Where(ENVIRON)
     )
     assert [place.folder for place in found] == [str(repository), str(like)]
@@ -102,10 +108,10 @@ def test_the_likeliest_comes_first(repository: Path, tmp_path: Path, git: Any) -
 def test_what_nothing_speaks_for_is_not_offered(repository: Path, tmp_path: Path) -> None:
     """Neither a repository as such, nor a folder with fewer than half of the files; without git files speak alone."""
     traces_of_others = lost(tmp_path / "gone", commits=("0" * 40,), files=("a.py", "x", "y"))
-    assert places(traces_of_others, [str(repository)], Where(ENVIRON)) == []
-    assert places(lost(tmp_path / "gone"), [str(repository)], Where(ENVIRON)) == []
+    assert likely_folders(traces_of_others, [str(repository)], Where(ENVIRON)) == []
+    assert likely_folders(lost(tmp_path / "gone"), [str(repository)], Where(ENVIRON)) == []
     half = lost(tmp_path / "gone", commits=("1" * 40,), files=("a.py", "x"))
-    assert [place.files for place in places(half, [str(repository)], Where({"PATH": "/nowhere"}))] == [1]
+    assert [place.files for place in likely_folders(half, [str(repository)], Where({"PATH": "/nowhere"}))] == [1]
 
 
 def test_a_repository_runs_nothing_of_its_own(repository: Path, tmp_path: Path, git: Any) -> None:
@@ -119,7 +125,7 @@ def test_a_repository_runs_nothing_of_its_own(repository: Path, tmp_path: Path, 
     git(repository, "config", "remote.origin.url", f"ext::{program}")
     git(repository, "config", "remote.origin.promisor", "true")
     git(repository, "config", "extensions.partialClone", "origin")
-    assert places(lost(tmp_path / "gone", commits=("1" * 40,)), [str(repository)], Where(ENVIRON)) == []
+    assert likely_folders(lost(tmp_path / "gone", commits=("1" * 40,)), [str(repository)], Where(ENVIRON)) == []
     assert not ran.exists()
 
 
@@ -133,4 +139,4 @@ def test_folders_of_other_sessions(config_home: ConfigHome, tmp_path: Path) -> N
     ]
     paths.append(write_session(config_home.project("/gone"), session_id(3), [{**user("x", uuid="u"), "cwd": "/gone"}]))
     paths.append(write_session(config_home.project("/nul"), session_id(4), [{**user("x", uuid="u"), "cwd": "/n\0l"}]))
-    assert list(neighbours([*paths, "/not/there.jsonl"])) == [str(there)]
+    assert list(neighbour_folders([*paths, "/not/there.jsonl"])) == [str(there)]

@@ -13,7 +13,7 @@ import pytest
 
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.moved import rehome
-from resume_hooks.parts.moved.rehome import former_folder, is_left, noted_before
+from resume_hooks.parts.moved.rehome import folders_noted_before, former_folder, is_still_there
 from resume_hooks.paths import project_key
 from resume_hooks.system.git_worktrees import as_started, project_at, rebuilding
 from tests.builders import SESSION, ConfigHome, conversation, session_id, tool_result, tool_use, write_session
@@ -83,10 +83,10 @@ def test_what_can_t_be_copied_is_told(cli: Cli, config_home: ConfigHome, moved: 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("gone", "--home", "nowhere"), "is no folder"),
+        (("gone", "--home", "nowhere"), "is not a folder"),
         ((".",), "is still there"),
         (("gone",), "No session was started in"),
-        ((), "Name the folder as it was called"),
+        ((), "Name the folder by its former path"),
     ],
 )
 def test_refused(words: tuple[str, ...], said: str, cli: Cli, moved: tuple[Path, Path]) -> None:
@@ -103,7 +103,7 @@ def test_a_rehome_killed_at_every_step(config_home: ConfigHome) -> None:
 
     def work() -> object:
         sessions = rehome.own_sessions(old, config_home.where)
-        return rehome.rehome(sessions, new, config_home.where, lambda *_: None, dry_run=False)
+        return rehome.copy_sessions_home(sessions, new, config_home.where, lambda *_: None, dry_run=False)
 
     def prepare() -> Callable[[], object]:
         shutil.rmtree(config_home.root)
@@ -134,7 +134,7 @@ def test_two_at_once_copy_each_session_once(config_home: ConfigHome) -> None:
     sessions = rehome.own_sessions(old, config_home.where)
     with ThreadPoolExecutor(4) as threads:
         runs = [
-            threads.submit(rehome.rehome, sessions, new, config_home.where, lambda *_: None, dry_run=False)
+            threads.submit(rehome.copy_sessions_home, sessions, new, config_home.where, lambda *_: None, dry_run=False)
             for _ in range(4)
         ]
     assert sorted(len(run.result()[0]) for run in runs) == [0, 0, 0, 2]
@@ -183,7 +183,7 @@ def test_it_is_told(config_home: ConfigHome, old: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(new))
     said = f"This repository was in {old}, which has 1 session and is gone"
     told = f"{said}; to copy them here, in a shell in this folder: resume-hooks rehome"
-    assert (rehome.start_line({}), rehome.folder_line({})) == (told, told)
+    assert (rehome.line_at_start({}), rehome.line_of_new_folder({})) == (told, told)
     assert not (config_home.config / "projects" / project_key(str(new))).exists()
 
 
@@ -193,23 +193,23 @@ def test_what_is_no_move(config_home: ConfigHome, old: Path, git: Any, monkeypat
     clone = old.parent / "clone"
     shutil.copytree(old, clone)
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(clone))
-    assert rehome.start_line({}) == ""
+    assert rehome.line_at_start({}) == ""
     (config_home.config / "resume-hooks" / "pending" / "folder-x").write_bytes(b"\xff\0")
     shutil.rmtree(old / ".git")
-    assert not is_left(str(old), config_home.where)
-    assert noted_before(str(clone), config_home.where) == [str(old)]
+    assert not is_still_there(str(old), config_home.where)
+    assert folders_noted_before(str(clone), config_home.where) == [str(old)]
     fresh = old.parent / "fresh"
     fresh.mkdir()
-    assert noted_before(str(fresh), config_home.where) == []
+    assert folders_noted_before(str(fresh), config_home.where) == []
     git(fresh, "init", "-q")
     git(fresh, "remote", "add", "origin", "ssh://host/it.git")
-    assert noted_before(str(fresh), config_home.where) == [str(old)]
+    assert folders_noted_before(str(fresh), config_home.where) == [str(old)]
     note(config_home, fresh)
     talk(config_home, fresh, session_id(2))
     third = fresh.rename(old.parent / "third")
-    assert sorted(noted_before(str(third), config_home.where)) == [str(fresh), str(old)]
+    assert sorted(folders_noted_before(str(third), config_home.where)) == [str(fresh), str(old)]
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(third))
-    assert (rehome.start_line({}), rehome.folder_line({})) == ("", "")
+    assert (rehome.line_at_start({}), rehome.line_of_new_folder({})) == ("", "")
     with pytest.raises(UsageError, match="Several folders"):
         former_folder(str(third), config_home.where)
 

@@ -100,9 +100,11 @@ class Project:
 
     def plan(self, session: SessionFile, to: str = "1") -> FilesPlan:
         """What takes the files back to a prompt, for somebody in the folder ``$PWD``."""
-        read = history.read(session)
-        return files_at_prompt.plan(
-            read, files_at_prompt.aim(read, files_at_prompt.parse(to)), Where({**os.environ, **self.home.environ})
+        read = history.read_file_history(session)
+        return files_at_prompt.plan_rewind(
+            read,
+            files_at_prompt.aim_at_prompt(read, files_at_prompt.parse_target(to)),
+            Where({**os.environ, **self.home.environ}),
         )
 
     def tree(self) -> dict[str, tuple[int, bytes]]:

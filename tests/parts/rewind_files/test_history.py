@@ -22,7 +22,7 @@ A1, A2, B1 = "aaaaaaaaaaaaaaaa@v1", "aaaaaaaaaaaaaaaa@v2", "bbbbbbbbbbbbbbbb@v1"
 
 def states(project: Project, *records: Any, prompts: int = 3) -> list[dict[str, str | None]]:
     """The names of the backups of each state, oldest first."""
-    found = history.read(project.session([*turns(prompts), *records]))
+    found = history.read_file_history(project.session([*turns(prompts), *records]))
     return [{path: one.name for path, one in state.backups.items()} for state in found.states]
 
 
@@ -107,9 +107,11 @@ def test_an_edit_is_known_by_the_text_that_it_left(project: Project) -> None:
     }  # fmt: skip
     silent = edited("/p/c", "", uuid="e3", parent="a1")
     silent[1]["toolUseResult"] = {"filePath": "/p/c", "structuredPatch": []}
-    found = history.read(project.session([*turns(1), snapshot(prompt_id(1), {}), *records, *changed, *silent])).edits
-    assert found["/p/a"].digest == history.text_digest(b"one\n")
-    assert found["/p/b"].digest == history.text_digest(b"y x\n")
+    found = history.read_file_history(
+        project.session([*turns(1), snapshot(prompt_id(1), {}), *records, *changed, *silent])
+    ).edits
+    assert found["/p/a"].digest == history.digest_of_text(b"one\n")
+    assert found["/p/b"].digest == history.digest_of_text(b"y x\n")
     assert found["/p/c"].digest == ""
 
 
@@ -119,7 +121,7 @@ def test_real_sessions_are_read() -> None:
     for path in filter(lambda path: session_id_of(str(path)), [*corpus().rglob("*.jsonl")]):
         if path.stat().st_size < 4_000_000 and b'"type":"file-history-' in path.read_bytes():
             with contextlib.suppress(NoFileHistory, NotATranscript):
-                found = history.read(session_file(str(path)))
+                found = history.read_file_history(session_file(str(path)))
                 assert {state.message for state in found.states} & {prompt.uuid for prompt in found.prompts}, path
                 read += 1
     assert read > 20
@@ -144,20 +146,20 @@ UUID = prompt_id(1)
 )
 def test_what_is_typed(typed: str, meant: Target) -> None:
     """A number is a turn; a colon stands between a session and a record."""
-    assert files_at_prompt.parse(typed) == meant
+    assert files_at_prompt.parse_target(typed) == meant
 
 
 @pytest.mark.parametrize("typed", ["", "0", "-3", "12-14", "abc", "abcd:", "abcd:x", ":3", "١٢", "turn", "9" * 30])
 def test_what_names_no_message(typed: str) -> None:
     """It is refused with the forms that there are."""
     with pytest.raises(UsageError):
-        files_at_prompt.parse(typed)
+        files_at_prompt.parse_target(typed)
 
 
 def aim(project: Project, records: Sequence[object], to: str) -> Aim:
     """The aim at a message of a session."""
-    found = history.read(project.session(records))  # type: ignore[arg-type]
-    return files_at_prompt.aim(found, files_at_prompt.parse(to))
+    found = history.read_file_history(project.session(records))  # type: ignore[arg-type]
+    return files_at_prompt.aim_at_prompt(found, files_at_prompt.parse_target(to))
 
 
 def three() -> list[object]:
@@ -181,8 +183,8 @@ def test_the_last_prompt(project: Project) -> None:
 @pytest.mark.parametrize(
     ("to", "why", "remedy"),
     [
-        (f"{SESSION}:3", "is no prompt", f'{prompt_id(3)} turn 3 "prompt 3"'),
-        (f"{SESSION}:6", "is no prompt", f'{prompt_id(3)} turn 3 "prompt 3"'),
+        (f"{SESSION}:3", "is not a prompt", f'{prompt_id(3)} turn 3 "prompt 3"'),
+        (f"{SESSION}:6", "is not a prompt", f'{prompt_id(3)} turn 3 "prompt 3"'),
         (prompt_id(99), "No record", 'turn 1 "prompt 1"'),
         ("4", "No turn 4", "1 to 3"),
     ],

@@ -77,7 +77,7 @@ def test_a_file_tracked_later_is_as_before_its_first_edit(project: Project) -> N
     )
     (change,) = project.plan(session, "1").changes
     assert change.source is not None
-    assert plan.taken(change.source)[0] == b"first\n"
+    assert plan.read_stored(change.source)[0] == b"first\n"
 
 
 def test_a_file_whose_beginning_is_not_known_is_left(project: Project) -> None:
@@ -240,7 +240,7 @@ def test_a_project_folder_of_another_name_wants_the_user_there(
         with pytest.raises(CantRestore, match="not kept for that folder"):
             project.plan(session)
     monkeypatch.chdir(project.folder)
-    assert project.plan(session).wanted
+    assert project.plan(session).wanted_changes
 
 
 def test_a_read_only_file_is_put_back(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,14 +328,14 @@ def test_a_parents_backup_is_not_taken_for_its_childs(project: Project) -> None:
 
 
 REFUSED = {
-    "": "no path",
-    ".": "no path",
-    "./a": "no path",
-    "a//b": "no path",
-    "a/": "no path",
-    "a\0b": "no path",
-    "/".join(["x"] * (MAX_DEPTH + 1)): "no path",
-    "\ud800": "no path",
+    "": "not the path",
+    ".": "not the path",
+    "./a": "not the path",
+    "a//b": "not the path",
+    "a/": "not the path",
+    "a\0b": "not the path",
+    "/".join(["x"] * (MAX_DEPTH + 1)): "not the path",
+    "\ud800": "not the path",
     "..": "outside",
     "../x": "outside",
     "a/../../x": "outside",
@@ -359,7 +359,7 @@ REFUSED = {
 @pytest.mark.parametrize("path", REFUSED)
 def test_hostile_paths(path: str) -> None:
     """Each is refused with its reason, before the disk is asked."""
-    place = ProjectRoot("/p", "/p").place(path)
+    place = ProjectRoot("/p", "/p").place_of_path(path)
     assert place.parts == ()
     assert REFUSED[path] in place.why
 
@@ -381,7 +381,7 @@ def test_hostile_paths(path: str) -> None:
 )
 def test_paths_below_the_project(path: str, inner: str) -> None:
     """Relative ones, and absolute ones by either name of the project."""
-    place = ProjectRoot("/named", "/real").place(path)
+    place = ProjectRoot("/named", "/real").place_of_path(path)
     assert (place.path, place.parts, place.why) == (inner, tuple(inner.split("/")), "")
 
 
@@ -389,16 +389,18 @@ def test_the_root_is_its_links_end(tmp_path: Path) -> None:
     """Links to the project are the user's own."""
     (tmp_path / "real").mkdir()
     os.symlink(tmp_path / "real", tmp_path / "named")
-    root = ProjectRoot.of(f"{tmp_path}/named/", Where({"HOME": "/nowhere"}))
+    root = ProjectRoot.of_folder(f"{tmp_path}/named/", Where({"HOME": "/nowhere"}))
     assert root[:2] == (f"{tmp_path}/named", f"{tmp_path}/real")
 
 
 @pytest.mark.parametrize("path", [".claude/settings.json", ".claude", "state/backups/x"])
 def test_the_clients_own_folder_is_closed(tmp_path: Path, path: str) -> None:
     """A session of the home itself could name it."""
-    root = ProjectRoot.of(str(tmp_path), Where({"HOME": str(tmp_path), "RESUME_HOOKS_HOME": f"{tmp_path}/state"}))
-    assert "client" in root.place(path).why
-    assert not root.place(".claude.md").why
+    root = ProjectRoot.of_folder(
+        str(tmp_path), Where({"HOME": str(tmp_path), "RESUME_HOOKS_HOME": f"{tmp_path}/state"})
+    )
+    assert "client" in root.place_of_path(path).why
+    assert not root.place_of_path(".claude.md").why
 
 
 @pytest.mark.parametrize(
@@ -407,5 +409,5 @@ def test_the_clients_own_folder_is_closed(tmp_path: Path, path: str) -> None:
 def test_a_file_that_lay_behind_a_link(folder: str, moved: bool) -> None:
     """Its real folder did not end as its path says; a project that moved as a whole is fine."""
     root = ProjectRoot("/p", "/p")
-    assert root.moved(root.place("a/b/file"), folder) is moved
-    assert not root.moved(root.place("file"), folder)
+    assert root.lay_behind_link(root.place_of_path("a/b/file"), folder) is moved
+    assert not root.lay_behind_link(root.place_of_path("file"), folder)

@@ -15,7 +15,7 @@ import pytest
 from resume_hooks.archive.vault import delete
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.cli.schema import form
-from resume_hooks.parts.secrets.audit import FILE_NAME, Audit, audit
+from resume_hooks.parts.secrets.audit import FILE_NAME, Audit, audit_sessions
 from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.sessions.locate import session_file
 from tests.builders import SESSION, ConfigHome, conversation, session_bytes, session_id, user, write_session
@@ -38,7 +38,7 @@ def session(config_home: ConfigHome) -> Path:
 
 def look(home: ConfigHome) -> Audit:
     """An audit of everything."""
-    return audit(home.where, sessions=None)
+    return audit_sessions(home.where, sessions=None)
 
 
 def state(home: ConfigHome) -> Path:

@@ -218,6 +218,6 @@ def test_a_full_disk_is_told(path: Path, config_home: ConfigHome, monkeypatch: p
 
     monkeypatch.setattr(purge, "private_folder", full)
     with pytest.raises(WriteFailed, match="No space left"):
-        write(child.plan(session_file(str(path)), config_home.where, Cleaner()), config_home.where)
+        write(child.plan_scrubbed_child(session_file(str(path)), config_home.where, Cleaner()), config_home.where)
     assert [*path.parent.glob("*.jsonl")] == [path]
     assert [each.name for each in path.parent.iterdir() if each.is_dir()] == [SESSION]

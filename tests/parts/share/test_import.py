@@ -181,7 +181,9 @@ def test_what_a_pipe_may_bring(
     assert left(config_home) == []
 
 
-@pytest.mark.parametrize(("option", "message"), [("--start", "--start needs the terminal"), ("--whole", "no bundle")])
+@pytest.mark.parametrize(
+    ("option", "message"), [("--start", "--start needs the terminal"), ("--whole", "not a bundle")]
+)
 def test_what_has_no_sense(document: Document, config_home: ConfigHome, option: str, message: str) -> None:
     """A client on the rest of a pipe could not be typed into; a mere transcript is nobody's own."""
     assert message in document("import", "-", option, code=2, stdin=CONTENT)["error"]["message"]
@@ -256,7 +258,7 @@ def test_a_dry_run_of_a_bundle(document: Document, path: Path, config_home: Conf
     """It says what would come; nothing does."""
     answer = document("import", str(path), "--whole", "--dry-run")
     assert answer["data"]["written"] is False
-    assert answer["warnings"] == ["Bundles hold no file backups: rewind-files starts afresh."]
+    assert answer["warnings"] == ["A bundle holds no file backups: rewind-files starts afresh."]
     assert {row["session_id"] for row in answer["data"]["bundle"]} == {""}
     assert list(config_home.config.rglob("*.jsonl")) == []
 

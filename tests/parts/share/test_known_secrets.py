@@ -16,7 +16,7 @@ from resume_hooks.parts.share.export import FORMS as DOCUMENTS
 from resume_hooks.parts.share.export import JSON, LIMIT
 from resume_hooks.parts.share.export.document import Document, DocumentOptions
 from resume_hooks.parts.share.export.select_records import WHOLE
-from resume_hooks.parts.share.export.shared_page import PAGE, packed
+from resume_hooks.parts.share.export.shared_page import PAGE, pack_bundle
 from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.locate import session_file
 from tests.builders import (
@@ -84,7 +84,7 @@ def outputs(config_home: ConfigHome, form: Form, secret: str) -> dict[str, str]:
         made[kind] = b"".join(document.chunks()).decode()
         made[f"name of {kind}"] = document.name
     page = Document([session], PAGE, where)
-    with packed(page, where) as bundle:
+    with pack_bundle(page, where) as bundle:
         shared = b"".join(bundle.chunks(page)).decode()
         bundle.stream.seek(0)
         made["bundle in the page"] = zlib.decompress(bundle.stream.read(), 31).decode()

@@ -105,7 +105,7 @@ def test_what_was_trimmed_is_said_to_stay_here(document: Document, config_home: 
     assert document("share", SESSION, "--yes")["warnings"] == []
     child = document("trim", SESSION, "--keep-recent", "0", "--min-savings", "0")["data"]["session_id"]
     (said,) = document("share", child, "--yes")["warnings"]
-    assert f"as placeholders alone. To share it whole: resume-hooks untrim {child[:8]} --all" in said
+    assert f"as placeholders. To share it whole: resume-hooks untrim {child[:8]} --all" in said
 
 
 def test_who_is_not_asked(cli: Cli, document: Document, file: Path, config_home: ConfigHome) -> None:

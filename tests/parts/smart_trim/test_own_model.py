@@ -145,7 +145,7 @@ def test_a_session_that_changed_meanwhile(warm: Path, when: str) -> None:
         assert said["choices"]
         changed(warm)
         said = told("yes")
-    assert "The session is not as its model was shown it, so nothing was made" in said["text"]
+    assert "The session has changed since its model was asked, so nothing was made" in said["text"]
     assert children(warm) == []
 
 
@@ -190,7 +190,7 @@ def test_esc_while_it_is_asked_says_nothing_of_a_rollover(warm: Path) -> None:
 def test_without_the_module_the_shell_does_it(warm: Path, say: Say) -> None:
     """As a prompt, and in print mode; what follows may be any words."""
     for text in (say(">trim --smart keep what I cancel, yes"), told("--smart", screen=False)["text"]):
-        assert "No model is asked for that here" in text
+        assert "No model can be asked for that here" in text
         assert f"trim --smart {SESSION}" in text
 
 

@@ -32,12 +32,12 @@ from resume_hooks.parts.smart_trim.plan import (
     WENT_ON,
     SmartPlan,
     Verdict,
-    choices_of,
-    described,
-    of_rules,
-    planned_before,
+    choices_of_verdicts,
+    clean_description,
+    replan_smart_trim,
+    verdicts_of_rules,
 )
-from resume_hooks.parts.smart_trim.preview import table, warnings
+from resume_hooks.parts.smart_trim.preview import preview_table, warnings_on_answer
 from resume_hooks.paths import is_session_id
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import read_links
@@ -68,7 +68,7 @@ def session(home: ConfigHome) -> Path:
 def made(home: ConfigHome, path: Path, model: Fake) -> tuple[SmartPlan, Receipt]:
     """A plan, and the receipt of writing it."""
     planned = decided(offered(path, home), model, home)
-    return planned, plan.write(planned, home.where)
+    return planned, plan.write_smart_trim(planned, home.where)
 
 
 def test_the_child(config_home: ConfigHome) -> None:
@@ -135,7 +135,7 @@ def test_a_session_that_went_on_meanwhile(config_home: ConfigHome) -> None:
     planned = decided(offered(path, config_home), everything(), config_home)
     with path.open("ab") as stream:
         stream.write(line(user("and now?", uuid="late", parent="c8", ts=60)) + b"\n")
-    receipt = plan.write(planned, config_home.where)
+    receipt = plan.write_smart_trim(planned, config_home.where)
     assert receipt.warnings == (WENT_ON,)
     assert "late" in by_uuid(Path(receipt.file))
     assert Path(receipt.file).read_text(encoding="utf-8").count("suppressed - original") == len(planned.rows)
@@ -162,7 +162,7 @@ def test_a_session_that_changed_meanwhile(
         path.write_bytes(change(path.read_bytes()))
     before = os.listdir(path.parent)
     with pytest.raises(error):
-        plan.write(planned, config_home.where)
+        plan.write_smart_trim(planned, config_home.where)
     assert os.listdir(path.parent) == before
 
 
@@ -171,7 +171,7 @@ def test_a_plan_that_was_kept(config_home: ConfigHome) -> None:
     path = session(config_home)
     planned = decided(offered(path, config_home), everything(), config_home)
     verdicts = [one for one, _ in planned.rows]
-    again = planned_before(reading_of(path), planned.offer.options, verdicts, config_home.where)
+    again = replan_smart_trim(reading_of(path), planned.offer.options, verdicts, config_home.where)
     assert again.rows == planned.rows
 
 
@@ -188,12 +188,12 @@ def test_the_table_and_the_warnings(config_home: ConfigHome) -> None:
     what = offered(session(config_home), config_home)
     model = these(row(2, "a green\ntest run", "[done]"), row(2), row(9))
     planned = decided(what, model, config_home)
-    said = table(planned)
+    said = preview_table(planned)
     assert "a resume sends " in said
     assert "chosen by the model (1)" in said
     assert "Bash make test  11111111:7\n            a green test run\n            why: (done)" in said
-    assert warnings(planned, asked_of(model, what)) == [
-        "Of what the model chose, this was left out: 1 of its choices were not shown to it, 1 were named twice."
+    assert warnings_on_answer(planned, asked_of(model, what)) == [
+        "Of the model's choices these were left out: 1 of its choices were not shown to it, 1 were named twice."
     ]
 
 
@@ -201,7 +201,7 @@ def holds(home: ConfigHome, path: Path, model: Fake, rules: Sequence[str] = CERT
     """One smart trim of a file: checked, complete, restorable, done with after one time."""
     what = offered(path, home, rules=rules)
     planned = decided(what, model, home, folder=str(home.project()))
-    receipt = plan.write(planned, home.where)
+    receipt = plan.write_smart_trim(planned, home.where)
     assert isinstance(what.scanned, SessionScan)
     parent, child = what.scanned.transcript, scan(receipt.file)
     stubs = Counter(("result", call) for call in chain_of(planned.trim).linear.open_calls)
@@ -242,7 +242,7 @@ def test_anything_holds(data: bytes, seed: int) -> None:
         planned = decided(what, some(seed), home)
         if not any(node.spoken for node in staying(planned.trim)):
             return
-        receipt = plan.write(planned, home.where)
+        receipt = plan.write_smart_trim(planned, home.where)
         assert path.read_bytes() == data
         assert all(check.ok for check in receipt.checks)
         assert_answered_in_turn(scan(receipt.file))
@@ -283,7 +283,7 @@ def test_hostile_descriptions(config_home: ConfigHome, text: str) -> None:
     """The placeholder is one line, ends where ours ends, is known again, and leads nowhere but to the original."""
     what = offered(outputs(config_home), config_home)
     verdicts = asked_of(these(row(1, text, text)), what).verdicts
-    ((verdict, choice),) = choices_of(what, verdicts)
+    ((verdict, choice),) = choices_of_verdicts(what, verdicts)
     said = choice.placeholder
     assert is_placeholder(said)
     assert stands_for_something(said)
@@ -299,8 +299,8 @@ def test_hostile_descriptions(config_home: ConfigHome, text: str) -> None:
 @given(st.text())
 def test_any_text_becomes_a_description(text: str) -> None:
     """And cleaning it twice is cleaning it once, so that a plan that is given back says the same."""
-    said = described(text)
-    assert described(said) == said
+    said = clean_description(text)
+    assert clean_description(said) == said
     assert len(said) <= DESCRIPTION
     assert not {"\n", "[", "]", "<", ">", '"'} & set(said)
     assert is_placeholder(placeholders.for_result("Read", 9_000, OriginalReference("1a2b3c4d", 7), f'"{said}"'))
@@ -309,7 +309,7 @@ def test_any_text_becomes_a_description(text: str) -> None:
 def test_the_description_stands_in_the_placeholder(config_home: ConfigHome) -> None:
     """In quotes, behind the way to the original; without one the placeholder is as trim's."""
     what = offered(outputs(config_home), config_home)
-    rows = choices_of(what, asked_of(these(row(1, "old one"), row(2, " ")), what).verdicts)
+    rows = choices_of_verdicts(what, asked_of(these(row(1, "old one"), row(2, " ")), what).verdicts)
     assert [choice.placeholder for _, choice in rows] == [
         '[Results from Read tool suppressed - original content was 1,701 characters; original: 11111111:4; "old one"]',
         "[Results from Bash tool suppressed - original content was 1,701 characters; original: 11111111:7]",
@@ -320,8 +320,8 @@ def test_the_description_stands_in_the_placeholder(config_home: ConfigHome) -> N
 def test_rules_and_model_together_in_order(config_home: ConfigHome) -> None:
     """Oldest first, whoever gave a content up."""
     what = offered(outputs(config_home), config_home)
-    verdicts = [*asked_of(everything(), what).verdicts, *of_rules(what)]
-    assert [choice.rule for _, choice in choices_of(what, verdicts)] == ["superseded", "smart", "smart"]
+    verdicts = [*asked_of(everything(), what).verdicts, *verdicts_of_rules(what)]
+    assert [choice.rule for _, choice in choices_of_verdicts(what, verdicts)] == ["superseded", "smart", "smart"]
 
 
 def test_what_would_save_nothing_stays(config_home: ConfigHome) -> None:
@@ -329,10 +329,10 @@ def test_what_would_save_nothing_stays(config_home: ConfigHome) -> None:
     chain = Chain().ask("go").tool("t1", "Read", [IMAGE], file_path="/a.png").answer("ok")
     what = offered(written(config_home, chain), config_home)
     verdicts = asked_of(everything(), what).verdicts
-    assert len(choices_of(what, verdicts)) == 1
+    assert len(choices_of_verdicts(what, verdicts)) == 1
     assert isinstance(what.scanned, SessionScan)
     dense = replace(what, scanned=replace(what.scanned, scale=Scale(0.1, {}, {})))
-    assert choices_of(dense, verdicts) == []
+    assert choices_of_verdicts(dense, verdicts) == []
 
 
 @pytest.mark.parametrize(
@@ -356,7 +356,7 @@ def test_a_verdict_on_anything_else_is_refused(config_home: ConfigHome, change: 
     what = offered(outputs(config_home), config_home)
     good, other = asked_of(everything(), what).verdicts
     with pytest.raises(PlanOutdated, match="1 of 2"):
-        choices_of(what, [good._replace(**change), other])
+        choices_of_verdicts(what, [good._replace(**change), other])
 
 
 def test_the_same_twice_is_refused(config_home: ConfigHome) -> None:
@@ -364,7 +364,7 @@ def test_the_same_twice_is_refused(config_home: ConfigHome) -> None:
     what = offered(outputs(config_home), config_home)
     good, other = asked_of(everything(), what).verdicts
     with pytest.raises(PlanOutdated, match="1 of 3"):
-        choices_of(what, [good, other, good])
+        choices_of_verdicts(what, [good, other, good])
 
 
 def test_prompts_and_recent_contents_can_not_be_named(config_home: ConfigHome) -> None:
@@ -372,16 +372,16 @@ def test_prompts_and_recent_contents_can_not_be_named(config_home: ConfigHome) -
     path = outputs(config_home)
     free = asked_of(everything(), offered(path, config_home)).verdicts
     with pytest.raises(PlanOutdated, match="1 of 2"):
-        choices_of(offered(path, config_home, keep=1), free)
+        choices_of_verdicts(offered(path, config_home, keep=1), free)
     prompt = Verdict(0, ("message", "content"), free[0].digest, "smart", "", "")
     with pytest.raises(PlanOutdated):
-        choices_of(offered(path, config_home), [prompt])
+        choices_of_verdicts(offered(path, config_home), [prompt])
 
 
 def test_rules_are_asked_again(config_home: ConfigHome) -> None:
     """A verdict of a rule counts as long as the rule says so."""
     what = offered(outputs(config_home), config_home)
-    (rule,) = of_rules(what)
+    (rule,) = verdicts_of_rules(what)
     assert rule.by == "superseded"
     with pytest.raises(PlanOutdated):
-        choices_of(replace(what, taken=()), [rule])
+        choices_of_verdicts(replace(what, taken=()), [rule])

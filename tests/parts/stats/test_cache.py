@@ -12,9 +12,9 @@ import pytest
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write
 from resume_hooks.parts.stats import cache
-from resume_hooks.parts.stats.cache import TranscriptCounts, gather
+from resume_hooks.parts.stats.cache import TranscriptCounts, gather_counts
 from resume_hooks.parts.stats.count import Child, Counts, Day
-from resume_hooks.parts.stats.totals import Figures, figures, percentile, state_sizes
+from resume_hooks.parts.stats.totals import Figures, make_figures, percentile, state_sizes
 from resume_hooks.sessions.link_log import Link, record_link, record_superseded
 from resume_hooks.sessions.session_files import session_file
 from tests.builders import SESSION, ConfigHome, assistant, conversation, line, session_id, user, write_session
@@ -24,7 +24,7 @@ OTHER = session_id(2)
 
 def everything(found: cache.AllCounts) -> Figures:
     """The figures of all projects."""
-    return figures(found.transcripts, "")
+    return make_figures(found.transcripts, "")
 
 
 def test_a_file_is_read_once(config_home: ConfigHome) -> None:
@@ -32,11 +32,11 @@ def test_a_file_is_read_once(config_home: ConfigHome) -> None:
     project = config_home.project()
     path = write_session(project, SESSION, conversation(2))
     write_session(project, OTHER, conversation(1, session_id=OTHER))
-    assert gather(config_home.where).read == 2
-    assert gather(config_home.where).read == 0
+    assert gather_counts(config_home.where).read == 2
+    assert gather_counts(config_home.where).read == 0
     with open(path, "ab") as stream:
         stream.write(line(user("more", uuid="u", ts=50)) + b"\n")
-    again = gather(config_home.where)
+    again = gather_counts(config_home.where)
     assert again.read == 1
     assert everything(again).months[0].turns == 4
 
@@ -44,9 +44,9 @@ def test_a_file_is_read_once(config_home: ConfigHome) -> None:
 def test_what_was_deleted_still_counts(config_home: ConfigHome) -> None:
     """What it took does not change with its deletion."""
     path = write_session(config_home.project(), SESSION, conversation(2))
-    before = everything(gather(config_home.where))
+    before = everything(gather_counts(config_home.where))
     os.unlink(path)
-    after = everything(gather(config_home.where))
+    after = everything(gather_counts(config_home.where))
     assert (after.months, after.sessions, after.gone) == (before.months, 1, 1)
     assert before.gone == 0
 
@@ -56,14 +56,14 @@ def test_what_an_older_version_counted(config_home: ConfigHome) -> None:
     project = config_home.project()
     path = write_session(project, SESSION, conversation(2))
     write_session(project, OTHER, conversation(1, session_id=OTHER))
-    before = everything(gather(config_home.where))
+    before = everything(gather_counts(config_home.where))
     kept = config_home.config / "resume-hooks" / "stats.json"
     found = orjson.loads(kept.read_bytes())
     kept.write_bytes(
         orjson.dumps(found | {"transcripts": {key: row[:-1] for key, row in found["transcripts"].items()}})
     )
     os.unlink(path)
-    again = gather(config_home.where)
+    again = gather_counts(config_home.where)
     assert (again.read, everything(again).months) == (1, before.months)
 
 
@@ -71,7 +71,7 @@ def test_of_copies_of_a_session_one_counts(config_home: ConfigHome) -> None:
     """The newest, wherever it lies."""
     write_session(config_home.project(), SESSION, conversation(1), mtime=1_000_000_000)
     write_session(config_home.project("/other"), SESSION, conversation(3))
-    assert everything(gather(config_home.where)).months[0].turns == 3
+    assert everything(gather_counts(config_home.where)).months[0].turns == 3
 
 
 def test_subagents_count_beside_their_session(config_home: ConfigHome) -> None:
@@ -82,7 +82,7 @@ def test_subagents_count_beside_their_session(config_home: ConfigHome) -> None:
     folder.mkdir(parents=True)
     (folder / "agent-a1.jsonl").write_bytes(Path(write_session(folder, OTHER, conversation(2))).read_bytes())
     (folder / f"{OTHER}.jsonl").unlink()
-    found = gather(config_home.where)
+    found = gather_counts(config_home.where)
     told = everything(found)
     assert (told.sessions, told.agents, told.months[0].turns, told.months[0].requests) == (1, 1, 1, 3)
     assert {one.folder for one in found.transcripts} == {project.name}
@@ -105,7 +105,7 @@ def test_a_childs_saving_is_measured_at_both_ends(config_home: ConfigHome) -> No
         assistant("more", uuid="r", parent="q", ts=22, session_id=OTHER, tokens=900),
     ]
     write_session(project, OTHER, [*a_child("handoff", SESSION, 4), *own])
-    (saving,) = everything(gather(config_home.where)).savings
+    (saving,) = everything(gather_counts(config_home.where)).savings
     assert (saving.kind, saving.made, saving.used, saving.measured) == ("handoff", 1, 1, 1)
     assert (saving.before, saving.after, saving.saved) == (1_300, 390, 910)
 
@@ -114,12 +114,12 @@ def test_a_child_that_nobody_opened_saved_nothing(config_home: ConfigHome) -> No
     """It is counted as made. So is one whose parent is gone, where somebody went on in it."""
     write_session(config_home.project(), SESSION, conversation(3))
     write_session(config_home.project(), OTHER, a_child("handoff", SESSION, 9))
-    (saving,) = everything(gather(config_home.where)).savings
+    (saving,) = everything(gather_counts(config_home.where)).savings
     assert (saving.made, saving.used, saving.measured, saving.saved) == (1, 0, 0, 0)
     write_session(
         config_home.project(), session_id(3), [*a_child("handoff", session_id(9), 9), *conversation(1, start=20)]
     )
-    (saving,) = everything(gather(config_home.where)).savings
+    (saving,) = everything(gather_counts(config_home.where)).savings
     assert (saving.made, saving.used, saving.measured, saving.saved) == (2, 1, 0, 0)
 
 
@@ -143,8 +143,8 @@ def test_a_damaged_file_is_counted_anew(config_home: ConfigHome, kept: bytes) ->
     state.mkdir()
     (state / "stats.json").write_bytes(kept)
     write_session(config_home.project(), SESSION, conversation(1))
-    assert everything(gather(config_home.where)).months[0].turns == 1
-    assert gather(config_home.where).read == 0
+    assert everything(gather_counts(config_home.where)).months[0].turns == 1
+    assert gather_counts(config_home.where).read == 0
 
 
 def test_a_state_folder_that_cannot_be_written_is_no_failure(config_home: ConfigHome) -> None:
@@ -152,7 +152,7 @@ def test_a_state_folder_that_cannot_be_written_is_no_failure(config_home: Config
     (config_home.config / "resume-hooks").write_text("no folder")
     write_session(config_home.project(), SESSION, conversation(1))
     for _ in range(2):
-        assert gather(config_home.where).read == 1
+        assert gather_counts(config_home.where).read == 1
 
 
 def test_kept_counts_are_private_and_follow_no_link(config_home: ConfigHome, tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_kept_counts_are_private_and_follow_no_link(config_home: ConfigHome, tmp
     target.write_text("as it was")
     (state / "stats.json").symlink_to(target)
     write_session(config_home.project(), SESSION, conversation(1))
-    gather(config_home.where)
+    gather_counts(config_home.where)
     assert target.read_text() == "as it was"
     assert (state / "stats.json").stat(follow_symlinks=False).st_mode & 0o777 == 0o600
     assert os.listdir(state) == ["stats.json"]
@@ -174,12 +174,12 @@ def test_of_transcripts_that_are_gone_so_many_stay(config_home: ConfigHome, monk
     monkeypatch.setattr(cache, "MOST_GONE", 2)
     for number in range(1, 5):
         write_session(config_home.project(), session_id(number), conversation(1), mtime=1_000_000_000 + number)
-    gather(config_home.where)
+    gather_counts(config_home.where)
     for path in config_home.project().glob("*.jsonl"):
         path.unlink()
     write_session(config_home.project(), SESSION, conversation(1))
-    gather(config_home.where)
-    left = {one.session_id for one in gather(config_home.where).transcripts}
+    gather_counts(config_home.where)
+    left = {one.session_id for one in gather_counts(config_home.where).transcripts}
     assert left == {SESSION, session_id(3), session_id(4)}
 
 
@@ -206,7 +206,7 @@ def test_hooks_and_children_from_a_day_on() -> None:
         hooks = {"Stop|ours": {day: durations}, "Stop|others": {day: {9: 1}}}
         counts = Counts((), {day: Day(1)}, hooks, Child(kind, f"{day}T00:00:00.000Z", 10, 4))
         rows.append(TranscriptCounts(session_id(number), "", "p", 1, there=True, counts=counts, program="claude"))
-    found = figures(rows, "2026-01-02")
+    found = make_figures(rows, "2026-01-02")
     assert [(*row,) for row in found.hooks] == [("Stop", False, 3, 9, 9), ("Stop", True, 4, 3, 70)]
     assert [(row.month, row.kind, row.saved) for row in found.savings] == [
         ("2026-01", "fork", 6),
@@ -238,6 +238,6 @@ def test_a_handoff_that_clear_led_to(config_home: ConfigHome) -> None:
     late = 3_600
     own = [user("go on", uuid="v", ts=late), assistant("ok", uuid="b", parent="v", ts=late + 1, tokens=30_000)]
     write_session(project, OTHER, [{**row, "sessionId": OTHER} for row in own])
-    (row,) = everything(gather(where)).savings
+    (row,) = everything(gather_counts(where)).savings
     assert (row.kind, row.made, row.used) == ("handoff", 1, 1)
     assert row.saved == pytest.approx(60_000, abs=100)

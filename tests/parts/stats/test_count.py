@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, settings
 
-from resume_hooks.parts.stats.count import NO_EDIT, Counts, Day, count, from_row, rounded, to_row
+from resume_hooks.parts.stats.count import (
+    NO_EDIT,
+    Counts,
+    Day,
+    count_transcript,
+    counts_from_row,
+    counts_to_row,
+    round_duration,
+)
 from tests.builders import SESSION, assistant, call, conversation, session_id, system, user, write_session
 from tests.derive.test_orders import Client, of_any_order
 
@@ -19,7 +27,7 @@ NOTICE = "trap 'exit 0' EXIT; . \"$CLAUDE_PLUGIN_ROOT/hooks/notice\" 2>/dev/null
 
 def counted(folder: Path, *records: Any) -> Counts:
     """The counts of a session with these records."""
-    return count(write_session(folder, SESSION, records))
+    return count_transcript(write_session(folder, SESSION, records))
 
 
 def stop(*infos: dict[str, object], ts: float = 5) -> dict[str, Any]:
@@ -73,7 +81,7 @@ def test_what_a_child_copied_counts_at_its_parent(tmp_path: Path) -> None:
 def test_a_subagent_has_no_turns_of_a_person(tmp_path: Path) -> None:
     """Its prompts are the model's; its tokens count."""
     path = write_session(tmp_path, SESSION, conversation(2))
-    assert count(path, agent=True).days[DAY] == Day(0, 2, 2_380, 2_370, 20)
+    assert count_transcript(path, agent=True).days[DAY] == Day(0, 2, 2_380, 2_370, 20)
 
 
 def test_calls_before_the_first_edit(tmp_path: Path) -> None:
@@ -91,7 +99,7 @@ def test_calls_before_the_first_edit(tmp_path: Path) -> None:
     rows = [user("go", uuid="u"), *calls("Read", "Grep", "Edit", "Read", "Edit", at=1), *after]
     assert counted(tmp_path, *rows).stretches == {"start": {DAY: {2: 1}}, "compaction": {DAY: {NO_EDIT: 1, 0: 1}}}
     path = write_session(tmp_path, SESSION, rows)
-    assert count(path, agent=True).stretches == {}
+    assert count_transcript(path, agent=True).stretches == {}
 
 
 def test_hook_times_ours_and_others(tmp_path: Path) -> None:
@@ -142,18 +150,18 @@ def test_odd_files_count_what_they_tell(tmp_path: Path) -> None:
 def test_a_row_gives_the_counts_back(tmp_path: Path) -> None:
     """What is kept is what was counted."""
     found = counted(tmp_path, *conversation(1), stop({"command": NOTICE, "durationMs": 12}))
-    assert from_row(to_row(found)) == found
+    assert counts_from_row(counts_to_row(found)) == found
 
 
 @pytest.mark.parametrize(("duration", "kept"), [(0.4, 0), (99.4, 99), (104, 100), (149, 150), (4_267, 4_300)])
 def test_durations_are_few(duration: float, kept: int) -> None:
     """Exact below 100 ms, two digits above."""
-    assert rounded(duration) == kept
+    assert round_duration(duration) == kept
 
 
 def turns(path: str) -> int:
     """The turns that statistics count."""
-    return sum(day.turns for day in count(path).days.values())
+    return sum(day.turns for day in count_transcript(path).days.values())
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])

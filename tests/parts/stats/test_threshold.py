@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from resume_hooks.derive.trim.options import KEEP_RECENT
-from resume_hooks.parts.stats.count import Request, requests
-from resume_hooks.parts.stats.threshold import LINES, Price, prices
+from resume_hooks.parts.stats.count import Request, requests_of_session
+from resume_hooks.parts.stats.threshold import LINES, Price, price_lines
 from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR
 from tests.builders import SESSION, ConfigHome, assistant, user, write_session
 from tests.cli.conftest import Cli, Document
@@ -31,15 +31,15 @@ def by_setting(found: list[Price]) -> dict[tuple[str, int], Price]:
 def test_without_a_line_it_is_what_was_paid() -> None:
     """Reads at a tenth, what was written at 1.25 or 2, answers at 5."""
     for lifetime, rate in ((FIVE_MINUTES, 1.25), (HOUR, 2)):
-        (paid, *rest) = prices([session(3, lifetime=lifetime), []], "")
+        (paid, *rest) = price_lines([session(3, lifetime=lifetime), []], "")
         assert paid == Price(0, "", 0, 0, 90_000, 30_000, round(9_000 + 30_000 * rate + 1_500))
         assert {row.cost for row in rest} == {paid.cost}
-    assert [row.cost for row in prices([], "")] == [0] * (1 + 2 * len(LINES))
+    assert [row.cost for row in price_lines([], "")] == [0] * (1 + 2 * len(LINES))
 
 
 def test_a_trim_frees_half_and_the_next_request_writes_it_anew() -> None:
     """At the first turn's end over the line; what sessions share stays in the cache."""
-    paid, found = prices([session(9)], "")[0], by_setting(prices([session(9)], ""))
+    paid, found = price_lines([session(9)], "")[0], by_setting(price_lines([session(9)], ""))
     row = found["trim", 100_000]
     size = 100_000 + 100
     left = size - (size - 30_000) // 2
@@ -52,27 +52,27 @@ def test_a_trim_frees_half_and_the_next_request_writes_it_anew() -> None:
 
 def test_a_handoff_leaves_the_base_a_digest_and_the_last_turns() -> None:
     """Those that fit in half of the line."""
-    assert by_setting(prices([session(9)], ""))["12k", 100_000].left == 30_000 + 12_000 + KEEP_RECENT * STEP
+    assert by_setting(price_lines([session(9)], ""))["12k", 100_000].left == 30_000 + 12_000 + KEEP_RECENT * STEP
 
 
 @pytest.mark.parametrize(("first", "times"), [(30_000, 12), (90_000, 7)])
 def test_never_within_five_turns_nor_for_less_than_a_fifth(first: int, times: int) -> None:
     """However long a session stays above the line."""
-    row = by_setting(prices([session(60, first=first)], ""))["trim", 100_000]
+    row = by_setting(price_lines([session(60, first=first)], ""))["trim", 100_000]
     assert row.times <= times
 
 
 def test_what_the_client_compacted_starts_over() -> None:
     """What was taken out before is not taken off what came after."""
     after = [request._replace(turn=request.turn + 9) for request in session(3, first=40_000)]
-    alone = prices([after], "")[0]
-    both, before = (by_setting(prices([each], ""))["trim", 100_000] for each in (session(9) + after, session(9)))
+    alone = price_lines([after], "")[0]
+    both, before = (by_setting(price_lines([each], ""))["trim", 100_000] for each in (session(9) + after, session(9)))
     assert both.cost - before.cost == alone.cost
 
 
 def test_only_from_a_day_on() -> None:
     """The session is gone through from its beginning all the same."""
-    whole, part = (prices([session(20)], since) for since in ("", "2026-01-02"))
+    whole, part = (price_lines([session(20)], since) for since in ("", "2026-01-02"))
     assert part[0].cost < whole[0].cost
     assert by_setting(part)["trim", 100_000].read < part[0].read
 
@@ -87,7 +87,7 @@ def test_as_typed(config_home: ConfigHome, cli: Cli, document: Document) -> None
         assistant("e", uuid="a2", parent="u2", ts=5, tokens=60_000),
     ]
     path = write_session(config_home.project(), SESSION, rows)
-    assert [request.turn for request in requests(path)] == [1, 2]
+    assert [request.turn for request in requests_of_session(path)] == [1, 2]
     text = cli("stats", "--all", "--threshold").stdout.decode()
     assert "trim@150k" in text
     assert "Assumed: " in text

@@ -67,7 +67,7 @@ def test_they_are_no_sessions(document: Document, other: str) -> None:
     error = document("sessions", "--subagents", other, code=2)["error"]
     assert error["message"] == f"--subagents and {other} exclude each other"
     error = document("sessions", "--subagents", "--agent", "prompts", code=2)["error"]
-    assert error["message"] == "Of prompts no sub-agents are listed"
+    assert error["message"] == "Sub-agents of prompts can't be listed"
 
 
 def test_there_are_none(cli: Cli) -> None:

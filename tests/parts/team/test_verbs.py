@@ -16,7 +16,7 @@ import pytest
 
 from resume_hooks.cli.schema import form
 from resume_hooks.errors import AmbiguousLocator
-from resume_hooks.maintenance.doctor import Finding, diagnose
+from resume_hooks.maintenance.doctor import Finding, check_installation
 from resume_hooks.parts.team import answers, background, connect, pushing, team_file
 from resume_hooks.parts.team.joined import project_of
 from resume_hooks.parts.team.pushing import Pushed
@@ -401,7 +401,7 @@ def test_secrets_of_many_kinds_fit_a_terminal() -> None:
 
 def diagnosed(cwd: Path) -> Finding:
     """What doctor says of the team."""
-    return next(finding for finding in diagnose(str(cwd)) if finding.name == "team")
+    return next(finding for finding in check_installation(str(cwd)) if finding.name == "team")
 
 
 def test_a_team_that_is_sent_nothing(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

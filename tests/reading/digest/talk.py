@@ -94,17 +94,17 @@ class Talk:
 
 def texts(digest: Digest, section: str) -> list[str]:
     """The texts of a section."""
-    return [entry.text for entry in digest.of(section)]
+    return [entry.text for entry in digest.entries_of(section)]
 
 
 def notes(digest: Digest, section: str) -> dict[str, str]:
     """The notes of a section, by text."""
-    return {entry.text: entry.note for entry in digest.of(section)}
+    return {entry.text: entry.note for entry in digest.entries_of(section)}
 
 
 def lines(digest: Digest, section: str) -> dict[str, int]:
     """The lines that the entries of a section refer to, by text."""
-    return {entry.text: int(entry.ref.rpartition(":")[2]) for entry in digest.of(section)}
+    return {entry.text: int(entry.ref.rpartition(":")[2]) for entry in digest.entries_of(section)}
 
 
 def requests(digest: Digest) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from resume_hooks.reading.digest import entries
-from resume_hooks.reading.digest.collector import Prescan, prescan
+from resume_hooks.reading.digest.collector import Prescan, prescan_line
 from resume_hooks.reading.digest.entries import DigestEntry
 from resume_hooks.reading.digest.opening import full, opening
 from resume_hooks.reading.digest.sections import NAMES
@@ -74,7 +74,7 @@ def _plain(text: str) -> str:
 def test_every_reference_leads_to_a_record_that_says_so(real_session: RealSession) -> None:
     """Each entry of each section names a record of the session, and that record holds the entry's words."""
     for section in NAMES:
-        for entry in real_session.digest.of(section):
+        for entry in real_session.digest.entries_of(section):
             _, _, number = entry.ref.rpartition(":")
             said = _said(real_session.lines[int(number)]) if number else ""
             if section == "skills" and entry.note == READ_SKILL:
@@ -108,7 +108,7 @@ def test_every_digest_fits_and_comes_back(real_session: RealSession) -> None:
         assert room is None or len(text) <= room
         assert all(row.strip() for row in text.split("\n"))
     assert full(digest) == opening(digest, None).text
-    line = entries.line(digest)
+    line = entries.line_of_digest(digest)
     assert len(line) < entries.LONGEST_LINE
     assert entries.digest_in(records.parse(line) or {}) == digest
 
@@ -116,14 +116,14 @@ def test_every_digest_fits_and_comes_back(real_session: RealSession) -> None:
 def test_skimming_tells_what_parsing_tells(real_session: RealSession) -> None:
     """Every real line that is skimmed parses to a record of the same ids that answers that call without an error."""
     for line in real_session.lines:
-        if (found := prescan(line)) is not None:
+        if (found := prescan_line(line)) is not None:
             assert _parsed(line) == found, line[:300]
 
 
 def test_much_is_skimmed() -> None:
     """The test above has something to look at."""
     largest = max((corpus(), *corpus_sessions()), key=lambda path: path.stat().st_size)
-    assert sum(prescan(line) is not None for line in largest.read_bytes().split(b"\n")) > 100
+    assert sum(prescan_line(line) is not None for line in largest.read_bytes().split(b"\n")) > 100
 
 
 def _parsed(line: bytes) -> Prescan:

@@ -63,7 +63,7 @@ def whole(digest: Digest) -> None:
     for room in (600, 4_000, 48_000):
         assert len(opening(digest, room).text) <= room
     assert all(row.strip() for row in full(digest).split("\n"))
-    assert entries.digest_in(orjson.loads(entries.line(digest))) == digest
+    assert entries.digest_in(orjson.loads(entries.line_of_digest(digest))) == digest
 
 
 @pytest.mark.parametrize("value", ODD, ids=repr)

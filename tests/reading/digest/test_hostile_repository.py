@@ -34,7 +34,8 @@ from resume_hooks.paths import Where
 from resume_hooks.parts.moved import find_moved_repo
 find_moved_repo.ONE_ANSWER = 60
 until = time.monotonic() + 60
-print(json.dumps(find_moved_repo._known(sys.argv[1], ("1" * 40,), Where(json.loads(sys.argv[2])), until)))
+where = Where(json.loads(sys.argv[2]))
+print(json.dumps(find_moved_repo._commits_in_repository(sys.argv[1], ("1" * 40,), where, until)))
 """
 
 

@@ -108,7 +108,7 @@ def test_generations_of_handoffs_stay_small(config_home: ConfigHome) -> None:
     assert asked[-2:] == ["prompt 11", "step 11"]
     assert len(asked) == len(set(asked)) == 24
     assert found.talk[0].ref == f"{SESSION}:0"
-    assert len(found.of("changed")) == 12
+    assert len(found.entries_of("changed")) == 12
 
 
 def copy_of(talk: Talk, path: Path, kind: str, edit: Callable[[Record], Record] | None = None) -> list[Record]:
@@ -136,7 +136,7 @@ def test_a_trimmed_child_tells_of_the_originals(config_home: ConfigHome) -> None
     assert requests(found) == ["always use spaces", "next"]
     assert notes(found, "commands") == {"go vet ./...": "2 runs"}
     assert texts(found, "failures") == ["`go test ./...` exit 1: boom"]
-    assert {entry.ref.partition(":")[0] for entry in found.of("failures")} == {SESSION}
+    assert {entry.ref.partition(":")[0] for entry in found.entries_of("failures")} == {SESSION}
     path.unlink()
     assert not any("suppressed" in entry.text for rows in child.digest(config_home).sections.values() for entry in rows)
 
@@ -274,7 +274,7 @@ def test_sub_agents_change_files_too(config_home: ConfigHome) -> None:
     write_session(folder, "agent-zz", [b"\xff", b"{}"])
     found = digest(path, config_home)
     assert texts(found, "changed") == ["main.py", "made.txt", "sub.py"]
-    assert {entry.text: entry.ref for entry in found.of("changed")} == {
+    assert {entry.text: entry.ref for entry in found.entries_of("changed")} == {
         "main.py": f"{SESSION}:3", "sub.py": f"{SESSION}/agent-a1:1", "made.txt": f"{SESSION}/agent-a1:3",
     }  # fmt: skip
     assert texts(found, "commands") == []
@@ -290,7 +290,7 @@ def test_the_copies_of_sub_agents_under_a_childs_id_are_none_of_its_own(config_h
         write_session(folder, "agent-a1", [{**record, "isSidechain": True} for record in agent.records])
     child = Talk(CHILD, "c")
     child.records = copy_of(talk, path, "trim")
-    (found,) = child.back_to(talk.leaf).prompt("on").digest(config_home).of("changed")
+    (found,) = child.back_to(talk.leaf).prompt("on").digest(config_home).entries_of("changed")
     assert (found.text, found.ref, found.note) == ("sub.py", f"{SESSION}/agent-a1:0", "")
 
 
@@ -302,11 +302,11 @@ def test_what_had_no_room_stays_counted(config_home: ConfigHome) -> None:
     path = session_file(str(talk.write(config_home)))
     before = digest_of(path, config_home.where)
     left = before.omitted["changed"]
-    assert len(before.of("changed")) + left == 900
+    assert len(before.entries_of("changed")) + left == 900
     child = _child(path.path, before, config_home, "on")
     (config_home.project() / f"{SESSION}.jsonl").unlink()
     found = digest(child, config_home)
-    assert len(found.of("changed")) + found.omitted["changed"] == 900
+    assert len(found.entries_of("changed")) + found.omitted["changed"] == 900
 
 
 def test_a_sub_agents_file_beside_the_session(config_home: ConfigHome) -> None:

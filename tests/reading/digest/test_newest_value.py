@@ -6,7 +6,7 @@ import pytest
 
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.opening import full
-from resume_hooks.reading.digest.reversals import corrected, superseded
+from resume_hooks.reading.digest.reversals import corrected_sentences, superseded_places
 from resume_hooks.sessions.locate import session_file
 from tests.builders import SESSION, ConfigHome, assistant, user, write_session
 
@@ -26,7 +26,7 @@ from tests.builders import SESSION, ConfigHome, assistant, user, write_session
 )  # fmt: skip
 def test_a_new_value_takes_back_the_old_one(older: str, newer: str) -> None:
     """With the words of a change, or where the same is counted anew."""
-    assert superseded([older, "The tests are slow.", newer]) == {0: 2}
+    assert superseded_places([older, "The tests are slow.", newer]) == {0: 2}
 
 
 @pytest.mark.parametrize(
@@ -41,15 +41,15 @@ def test_a_new_value_takes_back_the_old_one(older: str, newer: str) -> None:
 def test_what_is_alike_but_no_change(older: str, newer: str) -> None:
     """Another subject in the same words, a request, a line of a log."""
     rest = ["Never run the purge job outside of it.", "Never run the scripts outside of it.", "Never run it outside."]
-    assert superseded([*rest, older, newer]).get(3) is None
+    assert superseded_places([*rest, older, newer]).get(3) is None
 
 
 def test_the_user_corrects_the_assistant() -> None:
     """In so many words, and afterwards; the same value again is no correction."""
     found, wrong = "The host of the build cache is cache-07.", "The host of the build cache is now cache-11."
-    assert list(corrected([(1, found)], [(2, wrong)])) == [(0, 0)]
-    assert list(corrected([(3, found)], [(2, wrong)])) == []
-    assert list(corrected([(1, found)], [(2, "The host of the build cache is slow.")])) == []
+    assert list(corrected_sentences([(1, found)], [(2, wrong)])) == [(0, 0)]
+    assert list(corrected_sentences([(3, found)], [(2, wrong)])) == []
+    assert list(corrected_sentences([(1, found)], [(2, "The host of the build cache is slow.")])) == []
 
 
 def test_what_is_no_demand_takes_back_a_demand(config_home: ConfigHome) -> None:
@@ -62,5 +62,5 @@ def test_what_is_no_demand_takes_back_a_demand(config_home: ConfigHome) -> None:
     ]
     path = write_session(config_home.project(), SESSION, records)
     digest = digest_of(session_file(str(path)), config_home.where)
-    assert not any("900 ms" in entry.text for entry in digest.of("constraints"))
+    assert not any("900 ms" in entry.text for entry in digest.entries_of("constraints"))
     assert "[superseded at :2:" in full(digest)

@@ -6,7 +6,7 @@ import pytest
 
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import Digest
-from resume_hooks.reading.digest.now import now as now_of
+from resume_hooks.reading.digest.now import lines_of_now as now_of
 from resume_hooks.reading.digest.repository import RepositoryState
 from resume_hooks.reading.digest.work import Paths
 from tests.builders import SESSION, ConfigHome
@@ -170,7 +170,7 @@ def test_a_document_about_finished_work_says_what_was_done_since(config_home: Co
     talk.edits("/home/user/proj/a.py")
     assert "read this first: PLAN.md" in now(talk.digest(config_home))
     talk.runs("git commit -am x", "[main 1234567] x")
-    entries = talk.digest(config_home).of("now")
+    entries = talk.digest(config_home).entries_of("now")
     row = next(entry for entry in entries if "PLAN.md" in entry.text)
     assert row.text == "a document about the work, part of which may be done: PLAN.md"
     assert row.note == "1 file changed since, a commit since"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resume_hooks.reading.digest.collector import SHORTEST, Prescan, prescan
+from resume_hooks.reading.digest.collector import SHORTEST, Prescan, prescan_line
 from resume_hooks.transcripts import records
 from tests.builders import assistant, chain_record, result, user
 
@@ -29,7 +29,7 @@ def answer(content: Any = LONG, *, blocks: list[Any] | None = None, **extra: Any
 
 def told(record: dict[str, Any]) -> Prescan | None:
     """What is skimmed of a record as it is written."""
-    return prescan(orjson.dumps(record) + b"\n")
+    return prescan_line(orjson.dumps(record) + b"\n")
 
 
 def test_an_answer() -> None:
@@ -78,8 +78,8 @@ def test_what_is_left_to_the_parser(record: dict[str, Any]) -> None:
 
 def test_other_ways_of_writing_json() -> None:
     """Blanks between the tokens, a line that is torn."""
-    assert prescan(json.dumps(answer()).encode() + b"\n") is None
-    assert prescan(orjson.dumps(answer())[:-3]) is None
+    assert prescan_line(json.dumps(answer()).encode() + b"\n") is None
+    assert prescan_line(orjson.dumps(answer())[:-3]) is None
 
 
 _WORDS = st.sampled_from(
@@ -128,7 +128,7 @@ def _lines(draw: st.DrawFn) -> bytes:
 @given(_lines())
 def test_skimming_never_differs_from_parsing(line: bytes) -> None:
     """Where it tells anything, the record is no error, no prompt, and has these ids."""
-    found = prescan(line)
+    found = prescan_line(line)
     if found is None:
         return
     record = records.parse(line) or {}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.reading.digest.prose import LONGEST, cut, is_announcement, is_question, sentences, typed_text
-from resume_hooks.reading.digest.statements import demands, is_aside
+from resume_hooks.reading.digest.prose import LONGEST, cut_line, is_announcement, is_question, sentences_of, typed_text
+from resume_hooks.reading.digest.statements import is_aside, is_demand
 
 SENTENCES = [
     ("One. Two!  Three? four", ["One.", "Two!", "Three? four"]),
@@ -28,16 +28,16 @@ SENTENCES = [
 @pytest.mark.parametrize(("text", "found"), SENTENCES)
 def test_sentences(text: str, found: list[str]) -> None:
     """By their ends and by lines, without markup and code."""
-    assert [row for row in sentences(text) if len(row) > 2] == found
+    assert [row for row in sentences_of(text) if len(row) > 2] == found
 
 
 def test_a_long_sentence_is_cut() -> None:
     """On one line, with an ellipsis."""
-    (found,) = sentences("x" * 5_000)
+    (found,) = sentences_of("x" * 5_000)
     assert len(found) == LONGEST
     assert found.endswith("…")
-    assert cut("a \n b", 10) == "a b"
-    assert cut("abcdef", 4) == "abc…"
+    assert cut_line("a \n b", 10) == "a b"
+    assert cut_line("abcdef", 4) == "abc…"
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_long_sentence_is_cut() -> None:
 )  # fmt: skip
 def test_constraints(text: str) -> None:
     """Say how the work is to be done."""
-    assert demands(text)
+    assert is_demand(text)
     assert not is_aside(text)
 
 
@@ -72,7 +72,7 @@ def test_constraints(text: str) -> None:
 )  # fmt: skip
 def test_no_constraints(text: str) -> None:
     """Say nothing of it: a question, a joke, a doubt, a line of a log or of code, half a sentence, a description."""
-    assert is_aside(text) or not demands(text)
+    assert is_aside(text) or not is_demand(text)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,13 @@ import subprocess
 
 import pytest
 
-from resume_hooks.reading.digest.shell import at_home, core, program_of, simple_commands, without_documents
+from resume_hooks.reading.digest.shell import (
+    command_at_home,
+    core_of_command,
+    program_of,
+    simple_commands,
+    without_documents,
+)
 
 CORES = [
     ("go test ./...", "go test ./..."),
@@ -28,7 +34,7 @@ CORES = [
 @pytest.mark.parametrize(("command", "expected"), CORES)
 def test_the_same_command_has_one_core(command: str, expected: str) -> None:
     """A leading cd, and what only cuts the output, make no other command of it; a filter does."""
-    assert core(command) == expected
+    assert core_of_command(command) == expected
 
 
 @pytest.mark.parametrize(
@@ -42,7 +48,7 @@ def test_the_same_command_has_one_core(command: str, expected: str) -> None:
 )
 def test_a_command_is_shown_without_the_way_home(command: str, expected: str) -> None:
     """Only a cd into the session's own folder says nothing."""
-    assert at_home(command, "/home/user/proj") == expected
+    assert command_at_home(command, "/home/user/proj") == expected
 
 
 @pytest.mark.parametrize(
@@ -53,7 +59,7 @@ def test_a_command_is_shown_without_the_way_home(command: str, expected: str) ->
 )  # fmt: skip
 def test_a_command_of_several_lines_runs_as_it_stands(command: str) -> None:
     """On one line, with what it said before."""
-    shown = at_home(f"cd /home/user/proj\n{command}", "/home/user/proj")
+    shown = command_at_home(f"cd /home/user/proj\n{command}", "/home/user/proj")
     assert "\n" not in shown
     said = [subprocess.run(["bash", "-c", one], capture_output=True, check=True).stdout for one in (command, shown)]
     assert said[0] == said[1] != b""

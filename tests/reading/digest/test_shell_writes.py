@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.reading.digest.shell import changes_by, listed_by_git, simple_commands, started_in
+from resume_hooks.reading.digest.shell import changes_by, folder_after_cd, listed_by_git, simple_commands
 
 CHANGED = [
     ("echo x > a.txt", ["a.txt"]),
@@ -55,7 +55,7 @@ def test_files_that_a_command_names(command: str, paths: list[str]) -> None:
 )
 def test_where_a_command_starts(command: str, folder: str | None) -> None:
     """In the folder that it changes to first, unless that can't be told."""
-    assert started_in(simple_commands(command)) == folder
+    assert folder_after_cd(simple_commands(command)) == folder
 
 
 STAT = " src/a.py | 10 +++---\n b.txt | 2 +-\n .../long/name.py | 3 +\n old => new | 0\n img.png | Bin 0 -> 10 bytes\n"

@@ -158,7 +158,7 @@ def test_as_many_messages_are_stored_as_a_child_holds() -> None:
         for number in range(100)
         for kind in (Kind.NARRATION, Kind.REQUEST, Kind.CLOSING)
     ]
-    stored = talks.within(rows, 250_000)
+    stored = talks.fit_talk(rows, 250_000)
     assert sum(len(message.text) for message in stored) <= 250_000
     digest = Digest(talk=stored)
     asked, closing = requests(digest), messages(digest, Kind.CLOSING)

@@ -127,7 +127,7 @@ class _Reader:
 
     def _session(self, line: bytes) -> BundledSession:
         self._seal = Seal()
-        self._seal.row(line)
+        self._seal.add_row(line)
         head = _head(line)
         path, sums_of_lines, size = self._records()
         files, refused, line = self._files()
@@ -135,7 +135,7 @@ class _Reader:
         sums = _checked(_forms()[1], row, "sums")
         if (sums.lines, sums.sha256) != sums_of_lines:
             raise _damaged("records")
-        if self._seal.sealed(sums) != sums:
+        if self._seal.seal_sums(sums) != sums:
             raise _damaged("sessions or files")
         return BundledSession(head, sums, path, size, tuple(files), refused)
 
@@ -147,7 +147,7 @@ class _Reader:
                 if row:
                     record = row + b"\n"
                     digest.update(record)
-                    self._seal.row(row)
+                    self._seal.add_row(row)
                     size += stream.write(record)
                     count += 1
         return path, (count, digest.hexdigest()), size
@@ -159,7 +159,7 @@ class _Reader:
             if len(by_place) + refused > MAX_FILES:
                 raise _damaged("files")
             if line:
-                self._seal.row(line.removesuffix(b","))
+                self._seal.add_row(line.removesuffix(b","))
                 row = _object(line.removesuffix(b","))
                 place, content = row.get("place"), _content(row)
                 if not is_place(place) or place in by_place:

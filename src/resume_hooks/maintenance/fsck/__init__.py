@@ -1,1 +1,1 @@
-"""Find what is broken in a session, by record: one module a group of defects; ``diagnose`` runs them all."""
+"""Find the defects of a session, by record: one module for each group of them; ``diagnose`` runs them all."""

@@ -1,4 +1,4 @@
-"""Damaged bytes: lines that hold no record, torn ends, encodings that only some clients mend."""
+"""Damaged bytes: lines without a record, torn ends, encodings that only some clients mend."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GARBAGE = Kind(
 )
 GLUED = Kind("line-glued", "error", "Every client skips the line, and with it a message; a repair takes it out.")
 GLUED_ASIDE = Kind(
-    "line-glued-aside", "warning", "Every client skips the line; no message is in it that the file has nowhere else."
+    "line-glued-aside", "warning", "Every client skips the line; every message in it stands elsewhere in the file, too."
 )
 TORN = Kind(
     "line-torn",
@@ -44,7 +44,7 @@ UNENDED = Kind(
 SURROGATE = Kind(
     "surrogate-lone",
     "error",
-    "Clients up to 2.1.112 send it, and the API refuses the request as no valid JSON; 2.1.329 sends U+FFFD.",
+    "Clients up to 2.1.112 send it, and the API refuses the request as invalid JSON; 2.1.329 sends U+FFFD.",
 )
 UTF8 = Kind("utf8-bad", "warning", "Every client reads U+FFFD in its place; the character is lost.", repairable=False)
 BYTE_MARK = Kind("byte-order-mark", "note", "Every client skips it.")
@@ -53,8 +53,8 @@ CRLF = Kind("line-crlf", "note", "Every client takes the line end as white space
 _ESCAPED = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
-def of_line(line: Line, node: Node | None) -> Iterator[Defect]:
-    """What is odd about the bytes of a line that was read."""
+def defects_of_line(line: Line, node: Node | None) -> Iterator[Defect]:
+    """Defects in the bytes of a line that was read."""
     raw = line.raw
     uuid = node.uuid if node else ""
     if line.offset == 0 and raw.startswith(BOM):
@@ -64,10 +64,10 @@ def of_line(line: Line, node: Node | None) -> Iterator[Defect]:
     if line.torn:
         yield Defect(UNENDED, "The last line has no line feed", line.number, uuid)
     if not raw.isascii() and raw.decode(errors="replace").encode() != raw:
-        yield Defect(UTF8, "The line holds bytes that are no UTF-8", line.number, uuid)
+        yield Defect(UTF8, "The line holds bytes that are not UTF-8", line.number, uuid)
 
 
-def of_text(line: Line, node: Node) -> Iterator[Defect]:
+def defects_of_surrogates(line: Line, node: Node) -> Iterator[Defect]:
     """Half characters in a record that is sent."""
     if _ESCAPED.search(line.raw):
         try:
@@ -76,40 +76,40 @@ def of_text(line: Line, node: Node) -> Iterator[Defect]:
             yield Defect(SURROGATE, "The record holds half of a surrogate pair", line.number, node.uuid)
 
 
-def of_bad_lines(transcript: Transcript) -> Iterator[Defect]:
-    """The lines that hold no record."""
+def defects_of_bad_lines(transcript: Transcript) -> Iterator[Defect]:
+    """Defects of lines that hold no record."""
     known = {node.uuid for node in transcript.nodes}
-    return (_bad(line, found, known) for line, found in _bad_lines(transcript))
+    return (_defect_of_bad_line(line, found, known) for line, found in _read_bad_lines(transcript))
 
 
-def _bad_lines(transcript: Transcript) -> Iterator[tuple[Line, list[Node]]]:
+def _read_bad_lines(transcript: Transcript) -> Iterator[tuple[Line, list[Node]]]:
     """The lines that hold no record, read once more, with the records within each."""
     bad = set(transcript.bad_lines)
     if bad:
         with open(transcript.path, "rb") as stream:
             for line in read_lines(stream):
                 if line.number in bad:
-                    yield line, [node_of(records.parse(piece.raw) or {}, piece) for piece in pieces(line)]
+                    yield line, [node_of(records.parse(piece.raw) or {}, piece) for piece in records_within_line(line)]
 
 
-def _bad(line: Line, found: list[Node], known: set[str]) -> Defect:
+def _defect_of_bad_line(line: Line, found: list[Node], known: set[str]) -> Defect:
     size = f"{len(line.body):,} bytes"
     if found:
         kind = GLUED if any(node.spoken and node.uuid not in known for node in found) else GLUED_ASIDE
-        return Defect(kind, f"{size} that are no record hold {len(found)} within them", line.number, found[0].uuid)
+        return Defect(kind, f"{size} that are not a record hold {len(found)} within them", line.number, found[0].uuid)
     if not line.raw.strip(b"\0\r\n\t "):
         return Defect(NUL, f"{size} of NULs", line.number)
     if line.torn:
         return Defect(TORN, f"The last line breaks off after {size}", line.number)
-    return Defect(GARBAGE, f"{size} that are no JSON object", line.number)
+    return Defect(GARBAGE, f"{size} that are not a JSON object", line.number)
 
 
 _START = re.compile(r'\{"(?:parentUuid|type|uuid|isSidechain|sessionId|leafUuid)":')
 _DECODER = json.JSONDecoder()
 
 
-def pieces(line: Line) -> list[Line]:
-    """The whole linked records within a line that is none as a whole."""
+def records_within_line(line: Line) -> list[Line]:
+    """The whole linked records within a line that is not a record itself."""
     found: list[Line] = []
     text = line.raw.decode("latin-1")  # a character a byte: places in the text are places in the file
     place = 0
@@ -127,11 +127,11 @@ def pieces(line: Line) -> list[Line]:
     return found
 
 
-def salvaged(transcript: Transcript) -> list[Node]:
-    """The transcript's nodes and, of those within its bad lines, the ones that it has nowhere else; in file order.
+def salvage_nodes(transcript: Transcript) -> list[Node]:
+    """The transcript's nodes, and those within bad lines that it does not have elsewhere; in file order.
 
     Pieces of one line share its number.
     """
     known = {node.uuid for node in transcript.nodes}
-    found = [node for _, nodes in _bad_lines(transcript) for node in nodes if node.uuid not in known]
+    found = [node for _, nodes in _read_bad_lines(transcript) for node in nodes if node.uuid not in known]
     return sorted([*transcript.nodes, *found], key=lambda node: node.offset) if found else transcript.nodes

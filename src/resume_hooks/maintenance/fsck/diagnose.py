@@ -1,4 +1,4 @@
-"""Run every group of defects over one reading of a session: a file is parsed once, whatever is wrong with it.
+"""Run the checks of every group of defects over one reading of a session: a file is parsed once.
 
 Claude Code's own form is that of the modules beside this one. Every other agent brings ``defects(path, file_of)``.
 """
@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.maintenance.fsck import damaged_bytes, links, messages
-from resume_hooks.maintenance.fsck.findings import Defect, DefectReport, Kind, report
+from resume_hooks.maintenance.fsck.findings import Defect, DefectReport, Kind, report_findings
 from resume_hooks.maintenance.fsck.links import LeafHint
-from resume_hooks.maintenance.fsck.sidecars import NamedFiles, TrimmedRecords, of_originals, of_sidecars
+from resume_hooks.maintenance.fsck.sidecars import NamedFiles, TrimmedRecords, defects_of_originals, defects_of_sidecars
 from resume_hooks.paths import Where, session_id_of
 from resume_hooks.seam import function_of
 from resume_hooks.sessions.agents.claude import NAME
@@ -30,7 +30,7 @@ UNREADABLE = Kind("session-unreadable", "error", "No client can resume it.", rep
 class DefectCollector:
     """An observer of ``transcript.scan``.
 
-    ``certain`` holds whatever is chosen for the conversation; ``where_live`` only for records that are part of it.
+    ``certain`` defects count in every record; ``where_live`` only in records of the live conversation.
     """
 
     def __init__(self) -> None:
@@ -43,8 +43,8 @@ class DefectCollector:
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         """Take in one record."""
-        self.certain += damaged_bytes.of_line(line, node)
-        self.trimmed.take(record, line.number)
+        self.certain += damaged_bytes.defects_of_line(line, node)
+        self.trimmed.note_trimmed(record, line.number)
         if node is None:
             kind = records.kind(record)
             if kind == LAST_PROMPT and string(record, "leafUuid"):
@@ -52,50 +52,54 @@ class DefectCollector:
             elif kind in SNAPSHOTS:
                 self.named.take_snapshot(record, line.number)
             return
-        self.where_live += damaged_bytes.of_text(line, node)
+        self.where_live += damaged_bytes.defects_of_surrogates(line, node)
         if node.kind == records.ASSISTANT:
-            self.where_live += self.thoughts.take(record, node)
+            self.where_live += self.thoughts.check_thinking(record, node)
         if node.spoken:
-            self.certain += messages.of_broken(record, node)
-            self.where_live += messages.of_content(record, node)
+            self.certain += messages.defects_of_broken(record, node)
+            self.where_live += messages.defects_of_content(record, node)
         if node.boundary:
             self.hints.clear()  # a compaction makes the client forget them
         if node.results and b"<persisted-output>" in line.raw:
             self.named.take_results(record, line.number)
 
 
-def examine(session: SessionFile, where: Where) -> DefectReport:
-    """Everything that is broken in a session, whoever wrote it. Never raises for what is in the file: a finding."""
+def examine_session(session: SessionFile, where: Where) -> DefectReport:
+    """All defects of a session of any agent. Never raises for a file's contents: they become a finding."""
     agent = agent_of(session, where)
     path = session.path if agent.name == NAME else session.original
     try:
         if agent.name == NAME:
-            return diagnose(session, where)[1]
+            return diagnose_session(session, where)[1]
         known = OTHERS.get(agent.name)
         defects = function_of(known.part, known.defects)(path, agent.file_of) if known and known.defects else ()
-        return report(session.session_id, path, defects)
+        return report_findings(session.session_id, path, defects)
     except ResumeHooksError as error:
-        return report(session.session_id, path, [Defect(UNREADABLE, error.message)])
+        return report_findings(session.session_id, path, [Defect(UNREADABLE, error.message)])
 
 
-def diagnose(session: SessionFile, where: Where, observers: Sequence[Observer] = ()) -> tuple[Transcript, DefectReport]:
-    """A session as it was read, and what is broken in it. SessionNotFound, NotATranscript as ``scan``."""
+def diagnose_session(
+    session: SessionFile, where: Where, observers: Sequence[Observer] = ()
+) -> tuple[Transcript, DefectReport]:
+    """The transcript of a session, and its defects. SessionNotFound, NotATranscript as ``scan``."""
     ledger = DefectCollector()
     transcript = scan(session.path, observers=(ledger, *observers))
-    found = _findings(transcript, ledger, session.session_id, where)
-    return transcript, report(session.session_id, session.path, found)
+    found = _defects_of_transcript(transcript, ledger, session.session_id, where)
+    return transcript, report_findings(session.session_id, session.path, found)
 
 
-def _findings(transcript: Transcript, ledger: DefectCollector, session_id: str, where: Where) -> Iterator[Defect]:
+def _defects_of_transcript(
+    transcript: Transcript, ledger: DefectCollector, session_id: str, where: Where
+) -> Iterator[Defect]:
     live = {node.number for node in transcript.chain}
     yield from ledger.certain
-    yield from damaged_bytes.of_bad_lines(transcript)
+    yield from damaged_bytes.defects_of_bad_lines(transcript)
     yield from (finding for finding in ledger.where_live if finding.record in live)
-    yield from messages.of_alone(transcript.chain, ledger.thoughts.alone)
-    yield from messages.of_pairs(transcript.chain)
-    yield from links.of_ties(transcript)
-    yield from links.of_branches(transcript, ledger.hints)
-    yield from links.of_compactions(transcript)
-    yield from messages.of_sequence(transcript, session_id_of(transcript.path))
-    yield from of_sidecars(ledger.named, session_id, where)
-    yield from of_originals(ledger.trimmed, transcript.path, where)
+    yield from messages.defects_of_lone_thinking(transcript.chain, ledger.thoughts.alone)
+    yield from messages.defects_of_pairs(transcript.chain)
+    yield from links.defects_of_links(transcript)
+    yield from links.defects_of_branches(transcript, ledger.hints)
+    yield from links.defects_of_compactions(transcript)
+    yield from messages.defects_of_sequence(transcript, session_id_of(transcript.path))
+    yield from defects_of_sidecars(ledger.named, session_id, where)
+    yield from defects_of_originals(ledger.trimmed, transcript.path, where)

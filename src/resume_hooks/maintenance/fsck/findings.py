@@ -1,7 +1,7 @@
-"""Findings as values: what is broken, in which record, and what the clients do with it.
+"""Findings as values: the defect, its record, and the way in which clients treat it.
 
-What clients do was measured on 2.1.42, 2.1.112 and 2.1.329; what the API refuses is what its documentation and
-docs/transcripts.md say. ``error``: a client refuses the session, or sends what the API refuses, or history is lost.
+The behaviour of clients was measured on 2.1.42, 2.1.112 and 2.1.329; the API's refusals are documented by it and in
+docs/transcripts.md. ``error``: a client refuses the session, or sends what the API refuses, or history is lost.
 ``warning``: mended or tolerated, at a price. ``note``: residue that clients leave themselves.
 """
 
@@ -16,18 +16,18 @@ Severity = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 
 LISTED = 200
-"""Findings of one kind that a document lists; ``count`` tells of all."""
+"""Most findings of one kind that a document lists; ``count`` is of all."""
 
 
 class Kind(NamedTuple):
-    """A kind of defect. ``consequence``: what clients and the API do with it; ``repairable``: a repair undoes it."""
+    """A kind of defect. ``consequence``: how clients and the API treat it; ``repairable``: a repair undoes it."""
 
     code: str
     severity: Severity
     consequence: str
     repairable: bool = True
 
-    def at(self, node: Node, message: str) -> Defect:
+    def in_node(self, node: Node, message: str) -> Defect:
         """A defect of this kind in one record."""
         return Defect(self, message, node.number, node.uuid)
 
@@ -49,7 +49,7 @@ class DefectGroup(NamedTuple):
 
 
 class DefectReport(NamedTuple):
-    """What was found in one session."""
+    """The findings in one session."""
 
     session_id: str
     session_file: str
@@ -57,23 +57,23 @@ class DefectReport(NamedTuple):
 
     @property
     def clean(self) -> bool:
-        """Whether nothing needs anybody's attention; notes don't."""
+        """Whether every finding is a note, which needs no attention."""
         return all(group.kind.severity == "note" for group in self.groups)
 
     def count(self, severity: Severity) -> int:
-        """How many findings there are of a severity."""
+        """The number of findings of a severity."""
         return sum(len(group.findings) for group in self.groups if group.kind.severity == severity)
 
 
-def report(session_id: str, session_file: str, findings: Iterable[Defect]) -> DefectReport:
+def report_findings(session_id: str, session_file: str, findings: Iterable[Defect]) -> DefectReport:
     """Gather findings by kind, the worst first."""
     by_kind: dict[Kind, list[Defect]] = {}
     for finding in findings:
         by_kind.setdefault(finding.kind, []).append(finding)
-    groups = [DefectGroup(kind, tuple(sorted(found, key=_place))) for kind, found in by_kind.items()]
-    groups.sort(key=lambda group: (SEVERITIES.index(group.kind.severity), _place(group.findings[0])))
+    groups = [DefectGroup(kind, tuple(sorted(found, key=_place_of_finding))) for kind, found in by_kind.items()]
+    groups.sort(key=lambda group: (SEVERITIES.index(group.kind.severity), _place_of_finding(group.findings[0])))
     return DefectReport(session_id, session_file, tuple(groups))
 
 
-def _place(finding: Defect) -> int:
+def _place_of_finding(finding: Defect) -> int:
     return -1 if finding.record is None else finding.record

@@ -1,6 +1,6 @@
-"""The links between records: parents that are missing, come later or go round, ids that stand twice, and branches.
+"""The links between records: parents that are missing, come later or go round, repeated ids, and branches.
 
-A rewind leaves a branch that a client won't show, too; only one that is longer or newer than what the client shows is a
+A rewind leaves a branch that a client won't show, too; only a branch that is longer or newer than the shown one is a
 finding.
 """
 
@@ -16,7 +16,7 @@ from resume_hooks.transcripts.records import PROGRESS
 from resume_hooks.transcripts.transcript import Transcript
 
 CUT = Kind(
-    "history-cut", "error", "Every client loads the conversation from this record on; what is before is not sent."
+    "history-cut", "error", "Every client loads the conversation from this record on; earlier records are not sent."
 )
 BRIDGED = Kind(
     "parent-bridged",
@@ -31,38 +31,38 @@ CYCLE = Kind(
     "Client 2.1.112 refuses the whole session; others end the conversation where the circle closes.",
 )
 LATER = Kind("parent-after-child", "note", "Harmless; Claude Code writes this, and loads it as it is.")
-TWICE = Kind("uuid-repeated", "error", "The last one wins: what the earlier record says is not sent.", repairable=False)
+TWICE = Kind("uuid-repeated", "error", "The last one wins: the earlier record is not sent.", repairable=False)
 COPY = Kind("record-repeated", "note", "The last one wins, and says the same.")
 
 
-def of_ties(transcript: Transcript) -> Iterator[Defect]:
+def defects_of_links(transcript: Transcript) -> Iterator[Defect]:
     """Every broken link of a transcript."""
-    yield from _of_chain(transcript)
+    yield from _defects_of_chain(transcript)
     on_chain = {node.uuid for node in transcript.chain}
     for node in transcript.nodes:
         above = transcript.parent(node)
         if above is not None and above.number > node.number:
-            yield LATER.at(node, f"Its parent stands in record {above.number}")
+            yield LATER.in_node(node, f"Its parent stands in record {above.number}")
         elif node.parent and above is None and node.uuid not in on_chain and node.kind != PROGRESS:
-            yield ASIDE.at(node, f"Its parent {node.parent} is not in the file")
-    yield from _of_circles(transcript)
-    yield from _of_repetitions(transcript)
+            yield ASIDE.in_node(node, f"Its parent {node.parent} is not in the file")
+    yield from _defects_of_circles(transcript)
+    yield from _defects_of_repetitions(transcript)
 
 
-def _of_chain(transcript: Transcript) -> Iterator[Defect]:
+def _defects_of_chain(transcript: Transcript) -> Iterator[Defect]:
     """Gaps of the live chain: bridged within it, a cut at its start."""
     graph = Graph(transcript.nodes, transcript.size)
     before: Node | None = None
     for node in transcript.chain:
         if before is None and not node.boundary and not graph.is_root(node):
-            yield _start(transcript, node)
+            yield _defect_of_start(transcript, node)
         elif before is not None and node.parent is not None and transcript.parent(node) is None:
             message = f"Its parent {node.parent} is not in the file; bridged to record {before.number}"
-            yield BRIDGED.at(node, message)
+            yield BRIDGED.in_node(node, message)
         before = node
 
 
-def _start(transcript: Transcript, first: Node) -> Defect:
+def _defect_of_start(transcript: Transcript, first: Node) -> Defect:
     on_chain = {node.uuid for node in transcript.chain}
     lost = sum(
         node.prompt and not node.sidechain and node.uuid not in on_chain
@@ -71,11 +71,11 @@ def _start(transcript: Transcript, first: Node) -> Defect:
     )
     tail = f"; {lost} earlier turns are lost" if lost else ""
     message = f"Its parent {first.parent} leads nowhere{tail}"
-    return (CUT if lost else DANGLING).at(first, message)
+    return (CUT if lost else DANGLING).in_node(first, message)
 
 
-def _of_circles(transcript: Transcript) -> Iterator[Defect]:
-    """One finding a circle, at the record that closes it in the order of the file."""
+def _defects_of_circles(transcript: Transcript) -> Iterator[Defect]:
+    """One finding for each circle, at its first record in the file."""
     settled: set[str] = set()
     for start in transcript.nodes:
         path: dict[str, None] = {}
@@ -86,18 +86,18 @@ def _of_circles(transcript: Transcript) -> Iterator[Defect]:
         if node is not None and node.uuid in path:
             round_trip = list(path)[list(path).index(node.uuid) :]
             first = min((transcript.by_uuid[uuid] for uuid in round_trip), key=lambda found: found.number)
-            yield CYCLE.at(first, f"Its parents lead back to itself, past {len(round_trip)} records")
+            yield CYCLE.in_node(first, f"Its parents lead back to itself, past {len(round_trip)} records")
         settled.update(path)
 
 
-def _of_repetitions(transcript: Transcript) -> Iterator[Defect]:
+def _defects_of_repetitions(transcript: Transcript) -> Iterator[Defect]:
     seen: dict[str, Node] = {}
     for node in transcript.nodes:
         first = seen.setdefault(node.uuid, node)
         if first is not node:
             same = transcript.read(first).get("message") == transcript.read(node).get("message")
             kind = COPY if same else TWICE
-            yield kind.at(node, f"Record {first.number} has the same uuid")
+            yield kind.in_node(node, f"Record {first.number} has the same uuid")
 
 
 UNDONE = Kind(
@@ -113,28 +113,28 @@ MARKS_LOST = Kind(
 )
 
 
-def of_compactions(transcript: Transcript) -> Iterator[Defect]:
-    """What is wrong with the last compaction of the main conversation; earlier ones are cut off with it."""
+def defects_of_compactions(transcript: Transcript) -> Iterator[Defect]:
+    """Defects of the last compaction of the main conversation; earlier ones are cut off with it."""
     last = next((node for node in reversed(transcript.nodes) if node.boundary and not node.sidechain), None)
     if last is None:
         return
     if all(node.uuid != last.uuid for node in transcript.chain):
-        yield from _undone(transcript, last)
+        yield from _defects_of_undone(transcript, last)
     elif last.segment is not None:
         missing = missing_marks(last.segment, transcript.by_uuid)
         if missing:
-            yield MARKS_LOST.at(last, f"{', '.join(missing)} of what it kept can't be found")
+            yield MARKS_LOST.in_node(last, f"{', '.join(missing)} of what it kept can't be found")
 
 
 def missing_marks(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
-    """The marks of kept messages that lead nowhere, in words."""
+    """The lost marks of kept messages, in words."""
     missing = [] if segment.anchor in nodes else [f"the anchor {segment.anchor}"]
     if segment.uuids is not None:
         return missing + [uuid for uuid in segment.uuids if uuid not in nodes]
-    return missing if segment.head in walked(segment, nodes) else [*missing, f"the way to {segment.head}"]
+    return missing if segment.head in walk_segment(segment, nodes) else [*missing, f"the way to {segment.head}"]
 
 
-def walked(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
+def walk_segment(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
     """The records from the tail of a segment up to its head, or as far as they lead; oldest first."""
     found: list[str] = []
     for node in ancestors(nodes.get(segment.tail), lambda node: nodes.get(node.parent) if node.parent else None):
@@ -144,13 +144,13 @@ def walked(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
     return found[::-1]
 
 
-def _undone(transcript: Transcript, last: Node) -> Iterator[Defect]:
+def _defects_of_undone(transcript: Transcript, last: Node) -> Iterator[Defect]:
     """The record that leads around the compaction; a conversation that was rewound to before it has none."""
     for node in transcript.chain:
         before = transcript.parent(node)
         if before is not None and node.number > last.number > before.number:
             message = f"It hangs on record {before.number}, before the compaction in record {last.number}"
-            yield UNDONE.at(node, message)
+            yield UNDONE.in_node(node, message)
 
 
 LONGER = Kind(
@@ -184,7 +184,7 @@ class Branch(NamedTuple):
 
 
 class LiveHistory(NamedTuple):
-    """The live conversation with what its compactions dropped, oldest first; ``turns`` counts prompts up to each."""
+    """The live conversation with compacted records, oldest first; ``turns`` counts prompts up to each record."""
 
     path: Sequence[Node]
     turns: Mapping[str, int]
@@ -192,11 +192,11 @@ class LiveHistory(NamedTuple):
 
     @property
     def whole(self) -> int:
-        """Turns in all."""
+        """The number of all turns."""
         return self.turns[self.path[-1].uuid] if self.path else 0
 
 
-def earlier(transcript: Transcript) -> dict[str, str]:
+def records_before_compactions(transcript: Transcript) -> dict[str, str]:
     """The record before each compaction: the one that its boundary names, else the message before it in the file."""
     found: dict[str, str] = {}
     last = ""
@@ -208,8 +208,8 @@ def earlier(transcript: Transcript) -> dict[str, str]:
     return found
 
 
-def history(transcript: Transcript, before: Mapping[str, str]) -> LiveHistory:
-    """Walk back from the live end through compactions; ``before`` tells what stands before each boundary."""
+def live_history(transcript: Transcript, before: Mapping[str, str]) -> LiveHistory:
+    """Walk back from the live end through compactions; ``before`` has the record before each boundary."""
     chain = transcript.chain
     places = {node.uuid: place for place, node in enumerate(chain)}
 
@@ -227,15 +227,15 @@ def history(transcript: Transcript, before: Mapping[str, str]) -> LiveHistory:
     return LiveHistory(path, turns, frozenset(turns) | frozenset(places))
 
 
-def branches(transcript: Transcript, before: Mapping[str, str]) -> list[Branch]:
+def branches_off_live(transcript: Transcript, before: Mapping[str, str]) -> list[Branch]:
     """The branches off the live history that hold a turn, the longest end of each, in the order of the file."""
-    live = history(transcript, before)
+    live = live_history(transcript, before)
     depth = _Depth(transcript.by_uuid, live, before)
     best: dict[str, Branch] = {}
     for node in transcript.nodes:
         if not node.spoken or node.sidechain or node.uuid in live.live:
             continue
-        top, fork, turns = depth.of(node)
+        top, fork, turns = depth.measure_depth(node)
         shared = live.turns.get(fork.uuid, 0) if fork else 0
         known = best.get(top)
         if turns and (known is None or (turns, node.number) >= (known.turns, known.leaf.number)):
@@ -244,7 +244,7 @@ def branches(transcript: Transcript, before: Mapping[str, str]) -> list[Branch]:
 
 
 class _Depth:
-    """How deep each record stands in its branch: the branch's first record, its fork, turns up to the record."""
+    """The depth of each record in its branch: the branch's first record, its fork, turns up to the record."""
 
     def __init__(self, nodes: Mapping[str, Node], live: LiveHistory, before: Mapping[str, str]) -> None:
         self._nodes = nodes
@@ -252,8 +252,8 @@ class _Depth:
         self._before = before
         self._known: dict[str, tuple[str, Node | None, int]] = {}
 
-    def of(self, node: Node) -> tuple[str, Node | None, int]:
-        """Walk up to what is known, then count down again; no recursion, since branches are long."""
+    def measure_depth(self, node: Node) -> tuple[str, Node | None, int]:
+        """Walk up to a known record, then count down again; no recursion, since branches are long."""
         pending: dict[str, Node] = {}
         above: Node | None = node
         while above is not None and above.uuid not in self._known and above.uuid not in self._live.live:
@@ -278,21 +278,21 @@ class _Depth:
         return self._nodes.get(named) if named else None
 
 
-def of_branches(transcript: Transcript, hints: Sequence[LeafHint]) -> Iterator[Defect]:
+def defects_of_branches(transcript: Transcript, hints: Sequence[LeafHint]) -> Iterator[Defect]:
     """Branches that are longer or newer than the live one, and hints that lead elsewhere."""
     spoken = [node for node in transcript.chain if node.spoken]
     if not spoken:
         return
     end = spoken[-1]
     newer = False
-    for branch in branches(transcript, earlier(transcript)):
+    for branch in branches_off_live(transcript, records_before_compactions(transcript)):
         start = f"forks at record {branch.fork.number}" if branch.fork else "hangs on nothing"
         told = f"{branch.turns} turns end here; the branch {start}, the live one has {branch.live_turns} since"
         if branch.leaf.number > end.number and (branch.leaf.time_ms or 0) > (end.time_ms or 0):
             newer = True
-            yield NEWER.at(branch.leaf, told)
+            yield NEWER.in_node(branch.leaf, told)
         elif branch.turns > branch.live_turns:
-            yield LONGER.at(branch.leaf, told)
+            yield LONGER.in_node(branch.leaf, told)
     last = hints[-1] if hints else None
     if last and last.leaf not in transcript.by_uuid:
         yield Defect(HINT_LOST, f"It names {last.leaf}, which is not in the file", last.record)

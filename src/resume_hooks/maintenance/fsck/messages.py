@@ -33,21 +33,21 @@ EMPTY_ANSWER = Kind(
 )
 
 
-def of_broken(record: Record, node: Node) -> Iterator[Defect]:
-    """What is wrong with a message that no chain can hold."""
+def defects_of_broken(record: Record, node: Node) -> Iterator[Defect]:
+    """Defects of a message that no chain can hold."""
     content = records.message(record).get("content")
     if node.broken and not isinstance(content, str):
-        yield NO_MESSAGE.at(node, f"The {node.kind} record has no message")
+        yield NO_MESSAGE.in_node(node, f"The {node.kind} record has no message")
     if node.kind == records.ASSISTANT and isinstance(content, str):
-        yield PLAIN_ANSWER.at(node, "The answer is a plain string, not blocks")
+        yield PLAIN_ANSWER.in_node(node, "The answer is a plain string, not blocks")
 
 
-def of_content(record: Record, node: Node) -> Iterator[Defect]:
-    """Blank texts in a message that is sent; a trim that took a thought out leaves an empty one, and says so."""
+def defects_of_content(record: Record, node: Node) -> Iterator[Defect]:
+    """Blank texts in a message that is sent, but for those that a trim of thinking leaves and marks."""
     content = records.message(record).get("content")
     if isinstance(content, str):
         if node.kind == records.USER and not content.strip():
-            yield BLANK_PROMPT.at(node, "The prompt is empty")
+            yield BLANK_PROMPT.in_node(node, "The prompt is empty")
         return
     if not isinstance(content, list):
         return
@@ -57,15 +57,15 @@ def of_content(record: Record, node: Node) -> Iterator[Defect]:
     blank = [text for text in texts if not text.strip()]
     if len(blank) < len(content):
         if blank:
-            yield BLANK_BLOCK.at(node, f"A text among {len(content)} blocks is empty")
+            yield BLANK_BLOCK.in_node(node, f"A text among {len(content)} blocks is empty")
     elif blank and node.kind == records.USER:
-        yield BLANK_PROMPT.at(node, "The prompt holds nothing but empty text")
+        yield BLANK_PROMPT.in_node(node, "The prompt holds only empty text")
     elif blank:
-        yield BLANK_ANSWER.at(node, "The answer holds nothing but empty text")
+        yield BLANK_ANSWER.in_node(node, "The answer holds only empty text")
     elif node.kind == records.USER:
-        yield EMPTY_MESSAGE.at(node, "The user message holds nothing")
+        yield EMPTY_MESSAGE.in_node(node, "The user message holds nothing")
     elif not is_marked(record):
-        yield EMPTY_ANSWER.at(node, "The answer holds nothing")
+        yield EMPTY_ANSWER.in_node(node, "The answer holds nothing")
 
 
 UNSIGNED = Kind(
@@ -84,53 +84,53 @@ ALONE = Kind("thinking-alone", "note", "Clients drop it: an answer that was inte
 
 
 class ThinkingCheck:
-    """The thinking of a file; ``alone`` are numbers of records that hold nothing else."""
+    """Checks the thinking of a file; ``alone`` are numbers of records that hold nothing else."""
 
     def __init__(self) -> None:
         self.alone: set[int] = set()
         self._signed: dict[str, tuple[int, Node]] = {}
 
-    def take(self, record: Record, node: Node) -> Iterator[Defect]:
-        """What is wrong with the thinking of one answer's record."""
+    def check_thinking(self, record: Record, node: Node) -> Iterator[Defect]:
+        """Defects in the thinking of one answer's record."""
         found = records.blocks(record)
         if found and all(string(block, "type") in records.THOUGHTS for block in found):
             self.alone.add(node.number)
         for block in found:
             if string(block, "type") in records.THOUGHTS:
-                yield from self._of_block(block, node)
+                yield from self._defects_of_block(block, node)
 
-    def _of_block(self, block: Record, node: Node) -> Iterator[Defect]:
+    def _defects_of_block(self, block: Record, node: Node) -> Iterator[Defect]:
         if block["type"] == records.REDACTED_THINKING:
             if not string(block, "data"):
-                yield REDACTED.at(node, "Redacted thinking without its data")
+                yield REDACTED.in_node(node, "Redacted thinking without its data")
             return
         signature, text = string(block, "signature"), block.get("thinking")
         if not signature:
             how = "Empty thinking" if not text else "Thinking"
-            yield UNSIGNED.at(node, f"{how} without a signature")
+            yield UNSIGNED.in_node(node, f"{how} without a signature")
         elif not isinstance(text, str):
-            yield TEXTLESS.at(node, "Thinking without its text")
+            yield TEXTLESS.in_node(node, "Thinking without its text")
         else:
             known, first = self._signed.setdefault(signature, (hash(text), node))
             if known != hash(text):
                 for each, other in ((first, node), (node, first)):
                     told = f"The signature of this thinking stands under another text in record {other.number}"
-                    yield ALTERED.at(each, told)
+                    yield ALTERED.in_node(each, told)
 
 
-def of_alone(chain: Sequence[Node], alone: set[int]) -> Iterator[Defect]:
-    """Answers of the live chain that are nothing but thinking."""
+def defects_of_lone_thinking(chain: Sequence[Node], alone: set[int]) -> Iterator[Defect]:
+    """Answers of the live chain that hold only thinking."""
     answers: dict[str, list[Node]] = {}
     for node in chain:
         if node.kind == records.ASSISTANT:
             answers.setdefault(node.message_id or node.uuid, []).append(node)
     for nodes in answers.values():
         if all(node.number in alone for node in nodes):
-            yield ALONE.at(nodes[0], "An answer of thinking alone")
+            yield ALONE.in_node(nodes[0], "An answer of thinking alone")
 
 
 def without_thinking(record: Record) -> Record | None:
-    """The record with its thinking gone, whole blocks at once; None if it held nothing else."""
+    """The record without its blocks of thinking; None if it holds nothing else."""
     kept = [block for block in records.blocks(record) if string(block, "type") not in records.THOUGHTS]
     return records.with_content(record, kept) if kept else None
 
@@ -157,21 +157,21 @@ ORPHAN = Kind(
 OPEN = Kind("tool-call-open", "note", "The session ended during the call; clients answer it with an error.")
 
 
-def of_pairs(chain: Sequence[Node]) -> Iterator[Defect]:
+def defects_of_pairs(chain: Sequence[Node]) -> Iterator[Defect]:
     """Walk the live chain once and name every call and result without its counterpart."""
     ledger = _CallLedger()
     for node in chain:
         if node.spoken and not node.results:
-            ledger.pass_by(node)
+            ledger.note_message(node)
         for call in node.calls:
-            yield from ledger.called(node, call)
+            yield from ledger.note_call(node, call)
         for call in node.results:
-            yield from ledger.answered(node, call)
-    yield from ledger.closed()
+            yield from ledger.note_result(node, call)
+    yield from ledger.name_unanswered()
 
 
 class _CallLedger:
-    """``waiting``: calls whose results may still come; ``late``: those that something else was said after."""
+    """``waiting``: calls whose results may still come; ``late``: calls that another message followed."""
 
     def __init__(self) -> None:
         self.waiting: dict[str, Node] = {}
@@ -180,8 +180,8 @@ class _CallLedger:
         self.done: set[str] = set()
         self.repeated: set[str] = set()
 
-    def pass_by(self, node: Node) -> None:
-        """Take in a message that answers no call."""
+    def note_message(self, node: Node) -> None:
+        """Note a message that answers no call."""
         for call, caller in list(self.waiting.items()):
             if node.kind == USER:
                 if not node.meta:
@@ -189,30 +189,30 @@ class _CallLedger:
             elif node.message_id != caller.message_id or not node.message_id:
                 self.late[call] = self.waiting.pop(call)
 
-    def called(self, node: Node, call: str) -> Iterator[Defect]:
+    def note_call(self, node: Node, call: str) -> Iterator[Defect]:
         if call in self.waiting or call in self.late or call in self.done:
             self.repeated.add(call)
-            yield REPEATED_CALL.at(node, f"The call {call} was made before")
+            yield REPEATED_CALL.in_node(node, f"The call {call} was made before")
         else:
             self.waiting[call] = node
 
-    def answered(self, node: Node, call: str) -> Iterator[Defect]:
+    def note_result(self, node: Node, call: str) -> Iterator[Defect]:
         if self.waiting.pop(call, None) is not None:
             self.done.add(call)
         elif self.late.pop(call, None) is not None:
             self.done.add(call)
-            yield LATE.at(node, f"The result of {call} comes after a later answer")
+            yield LATE.in_node(node, f"The result of {call} comes after a later answer")
         elif call in self.repeated:
             self.repeated.discard(call)  # it came with its call and goes with it
         elif call in self.done:
-            yield REPEATED_RESULT.at(node, f"The call {call} was answered before")
+            yield REPEATED_RESULT.in_node(node, f"The call {call} was answered before")
         else:
-            yield ORPHAN.at(node, f"Nothing called {call}")
+            yield ORPHAN.in_node(node, f"Nothing called {call}")
 
-    def closed(self) -> Iterator[Defect]:
+    def name_unanswered(self) -> Iterator[Defect]:
         for call, node in {**self.late, **self.waiting}.items():
             kind = UNANSWERED if call in self.late or call in self.passed else OPEN
-            yield kind.at(node, f"The call {call} has no result")
+            yield kind.in_node(node, f"The call {call} has no result")
 
 
 EMPTY = Kind("conversation-empty", "error", "Clients say that no conversation was found.", repairable=False)
@@ -239,8 +239,8 @@ SIDECHAIN = Kind("sidechain-inline", "note", "Old clients keep sub-agents in the
 FOREIGN_ID = Kind("session-id-foreign", "note", "Clients go by the name of the file.")
 
 
-def of_sequence(transcript: Transcript, session_id: str | None) -> Iterator[Defect]:
-    """What is out of order; ``session_id`` is the one that the file is named after, None if it is not."""
+def defects_of_sequence(transcript: Transcript, session_id: str | None) -> Iterator[Defect]:
+    """Defects in the order of messages; ``session_id`` is that in the file's name, None without one."""
     chain = transcript.chain
     spoken = [node for node in chain if node.spoken]
     if not spoken:
@@ -248,34 +248,34 @@ def of_sequence(transcript: Transcript, session_id: str | None) -> Iterator[Defe
             yield Defect(EMPTY, f"None of {transcript.line_count} lines leads to a conversation")
         return
     if spoken[0].kind == ASSISTANT:
-        yield NO_PROMPT_FIRST.at(spoken[0], "The conversation begins with an answer")
+        yield NO_PROMPT_FIRST.in_node(spoken[0], "The conversation begins with an answer")
     elif spoken[0].results:
-        yield RESULT_FIRST.at(spoken[0], "The conversation begins with a tool result")
+        yield RESULT_FIRST.in_node(spoken[0], "The conversation begins with a tool result")
     for before, node in pairwise(spoken):
         if answers_meet(before, node):
-            yield ANSWERS_MEET.at(node, f"It follows the answer in record {before.number}")
-    yield from _of_clock(transcript, spoken)
+            yield ANSWERS_MEET.in_node(node, f"It follows the answer in record {before.number}")
+    yield from _defects_of_timestamps(transcript, spoken)
     for node in transcript.nodes:
         if node.sidechain:
-            yield SIDECHAIN.at(node, "A sub-agent's record")
+            yield SIDECHAIN.in_node(node, "A sub-agent's record")
         elif session_id and node.session_id and node.session_id != session_id:
-            yield FOREIGN_ID.at(node, f"It names session {node.session_id}")
+            yield FOREIGN_ID.in_node(node, f"It names session {node.session_id}")
 
 
-def _of_clock(transcript: Transcript, spoken: list[Node]) -> Iterator[Defect]:
+def _defects_of_timestamps(transcript: Transcript, spoken: list[Node]) -> Iterator[Defect]:
     end = spoken[-1]
     if end.time_ms is None:
-        yield UNTIMED_END.at(end, "The last message has no timestamp")
+        yield UNTIMED_END.in_node(end, "The last message has no timestamp")
     for node in spoken[:-1]:
         if node.time_ms is None:
-            yield UNTIMED.at(node, "The message has no timestamp")
+            yield UNTIMED.in_node(node, "The message has no timestamp")
     for before, node in pairwise(node for node in transcript.chain if node.time_ms is not None):
         if node.number > before.number and (node.time_ms or 0) < (before.time_ms or 0):
-            yield BACKWARD.at(node, f"It is earlier than record {before.number}")
+            yield BACKWARD.in_node(node, f"It is earlier than record {before.number}")
     talk = (node for node in transcript.nodes if node.spoken and not node.sidechain and not node.broken)
     latest = max(talk, key=lambda node: node.time_ms or 0, default=end)
     if end.time_ms is not None and (latest.time_ms or 0) > end.time_ms:
-        yield NOT_LATEST.at(latest, f"Record {end.number}, where the conversation ends, is earlier")
+        yield NOT_LATEST.in_node(latest, f"Record {end.number}, where the conversation ends, is earlier")
 
 
 REFUSALS: tuple[tuple[tuple[str, ...], set[Kind]], ...] = (
@@ -300,20 +300,20 @@ REFUSALS: tuple[tuple[tuple[str, ...], set[Kind]], ...] = (
     (("surrogate", "not valid json"), {SURROGATE}),
     (("first message must use the user role",), {NO_PROMPT_FIRST, RESULT_FIRST}),
 )
-"""Phrases of what the API says of a conversation that it refuses, in small letters and without backticks, and the
-defects that lead to each."""
+"""Phrases of the API's refusals of a conversation, in small letters and without backticks, and the defects that
+lead to each."""
 
 _STATUS = re.compile(r"\b400\b")
 
 
 def defects_behind(message: str) -> frozenset[Kind]:
-    """The defects that an API error may come from; none for an error that no conversation's form is the reason of."""
+    """The defects that an API error may come from; empty for an error that no defect causes."""
     said = message.lower().replace("`", "")
     if not _STATUS.search(said):
         return frozenset()
     return frozenset[Kind]().union(*(kinds for phrases, kinds in REFUSALS if any(phrase in said for phrase in phrases)))
 
 
-def reasons(report: DefectReport, kinds: frozenset[Kind]) -> list[Defect]:
+def findings_of_kinds(report: DefectReport, kinds: frozenset[Kind]) -> list[Defect]:
     """The findings of these kinds."""
     return [finding for group in report.groups if group.kind in kinds for finding in group.findings]

@@ -1,4 +1,4 @@
-"""A repaired child: everything of a session that can be reached, in a form that every client and the API take."""
+"""A repaired child: every reachable message of a session, in a form that every client and the API accept."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from resume_hooks.derive.child.draft import draft
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite, chain_rewrite
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.errors import ResumeHooksError, UsageError
-from resume_hooks.maintenance.fsck.damaged_bytes import GARBAGE, TORN, UTF8, salvaged
-from resume_hooks.maintenance.fsck.diagnose import diagnose, examine
+from resume_hooks.maintenance.fsck.damaged_bytes import GARBAGE, TORN, UTF8, salvage_nodes
+from resume_hooks.maintenance.fsck.diagnose import diagnose_session, examine_session
 from resume_hooks.maintenance.fsck.findings import Defect, DefectReport
-from resume_hooks.maintenance.fsck.links import LONGER, MARKS_LOST, NEWER, TWICE, walked
+from resume_hooks.maintenance.fsck.links import LONGER, MARKS_LOST, NEWER, TWICE, walk_segment
 from resume_hooks.maintenance.fsck.messages import ALTERED, without_thinking
 from resume_hooks.maintenance.fsck.sidecars import OUTPUT_GONE
 from resume_hooks.paths import Where
@@ -38,32 +38,32 @@ from resume_hooks.transcripts.write_scan import WriteScan
 KIND: Final = "repair"
 
 _LOSSES = frozenset({GARBAGE, TORN, UTF8, TWICE, MARKS_LOST, OUTPUT_GONE})
-"""What was lost before anyone could repair it."""
+"""Defects whose contents were lost before a repair."""
 
 
 def repaired_chain(transcript: Transcript, nodes: Sequence[Node], branch: str | None = None) -> list[Node]:
     """The chain to keep, oldest first; empty where no conversation can be reached.
 
-    ``nodes`` are the transcript's, with whatever was salvaged from its bad lines. The end is the live one, or the
+    ``nodes`` are the transcript's, with those salvaged from its bad lines. The end is the live one, or the
     message at or above the record ``branch``. Gaps are bridged as the client does, and where it does not, to the
     nearest earlier message of the main conversation. UsageError for a branch that is not in the file.
     """
     known = {node.uuid: node.parent for node in nodes}
     originals = [node for node in nodes if node.kind != PROGRESS and not node.broken]
-    copies = _stepped_over([copy(node) for node in originals], known)
-    end = _end(transcript, copies, branch)
+    copies = _link_usable_nodes([copy(node) for node in originals], known)
+    end = _end_of_branch(transcript, copies, branch)
     if end is None:
         return []
     kept = list(copies)
     while end.uuid not in Graph(kept, transcript.size).nodes:  # a compaction of another branch would drop it
         del kept[next(place for place in range(len(kept) - 1, -1, -1) if kept[place].boundary)]
     places = {id(node): place for place, node in enumerate(copies)}
-    chain = [originals[places[id(node)]] for node in _bridged(kept, end, transcript.size)]
-    return _numbered(_answered_in_time(chain), transcript.line_count)
+    chain = [originals[places[id(node)]] for node in _bridge_gaps(kept, end, transcript.size)]
+    return _number_salvaged(_move_late_results(chain), transcript.line_count)
 
 
-def _stepped_over(copies: list[Node], parents: Mapping[str, str | None]) -> list[Node]:
-    """Nodes that hang on each other, wherever progress and broken records stand in the file; marks that lead on."""
+def _link_usable_nodes(copies: list[Node], parents: Mapping[str, str | None]) -> list[Node]:
+    """Nodes linked to each other past progress and broken records, with findable marks of kept messages."""
     usable = {node.uuid: node for node in copies}
     for node in copies:
         seen: set[str] = set()
@@ -74,11 +74,11 @@ def _stepped_over(copies: list[Node], parents: Mapping[str, str | None]) -> list
         node.parent = above
     for node in copies:
         if node.boundary and node.segment is not None:
-            node.segment = _findable(node.segment, usable, node)
+            node.segment = _findable_segment(node.segment, usable, node)
     return copies
 
 
-def _end(transcript: Transcript, copies: Sequence[Node], branch: str | None) -> Node | None:
+def _end_of_branch(transcript: Transcript, copies: Sequence[Node], branch: str | None) -> Node | None:
     if branch is None:
         return find_leaf(Graph(copies, transcript.size), transcript.checkpoint)
     known = {node.uuid: node for node in copies}
@@ -92,7 +92,7 @@ def _end(transcript: Transcript, copies: Sequence[Node], branch: str | None) -> 
     return node
 
 
-def _bridged(kept: Sequence[Node], end: Node, size: int) -> list[Node]:
+def _bridge_gaps(kept: Sequence[Node], end: Node, size: int) -> list[Node]:
     """The chain up to ``end``, started anew behind each gap that the client would not bridge."""
     exact = Checkpoint()
     exact.point(end.uuid, explicit=True)
@@ -120,17 +120,17 @@ def _nearest_before(graph: Graph, first: Node, chain: Sequence[Node]) -> Node | 
     return max((node for node in earlier if node.uuid not in on_chain), key=lambda node: node.number, default=None)
 
 
-def _findable(segment: KeptSegment, known: Mapping[str, Node], boundary: Node) -> KeptSegment:
-    """What a compaction kept, as far as it is in the file; a lost anchor is replaced by the summary after it."""
-    uuids = segment.uuids if segment.uuids is not None else walked(segment, known)
+def _findable_segment(segment: KeptSegment, known: Mapping[str, Node], boundary: Node) -> KeptSegment:
+    """The kept messages of a compaction that are in the file; a lost anchor is replaced by the summary after it."""
+    uuids = segment.uuids if segment.uuids is not None else walk_segment(segment, known)
     anchor = segment.anchor
     if anchor not in known:
         anchor = next((node.uuid for node in known.values() if node.parent == boundary.uuid), boundary.uuid)
     return KeptSegment(anchor, "", "", tuple(uuid for uuid in uuids if uuid in known))
 
 
-def _answered_in_time(chain: Sequence[Node]) -> list[Node]:
-    """The chain with results that stand behind a later answer moved up to their calls: no client sends them there."""
+def _move_late_results(chain: Sequence[Node]) -> list[Node]:
+    """The chain with results after a later answer moved up to their calls: there no client sends them."""
     row: list[Node] = []
     callers: dict[str, Node] = {}
     answer: Node | None = None
@@ -149,8 +149,8 @@ def _answered_in_time(chain: Sequence[Node]) -> list[Node]:
     return row
 
 
-def _numbered(chain: list[Node], lines: int) -> list[Node]:
-    """Records of one line get numbers of their own past the end of the file: edits go by number."""
+def _number_salvaged(chain: list[Node], lines: int) -> list[Node]:
+    """Give further records of a line numbers past the end of the file, since edits go by number."""
     seen: set[int] = set()
     for node in chain:
         if node.number in seen:
@@ -161,47 +161,49 @@ def _numbered(chain: list[Node], lines: int) -> list[Node]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairPlan(ChildPlan):
-    """A repaired child; ``lost`` says in words what it can't hold."""
+    """The plan of a repaired child; ``lost`` lists in words what it can't hold."""
 
     body: ChainRewrite
     report: DefectReport
     lost: tuple[str, ...]
 
     def watchers(self) -> Sequence[Watcher]:
-        """Whether nothing else is missing."""
+        """Watches that nothing else is missing."""
         return [_RecordsSeen(self.body)]
 
 
 class Repair(NamedTuple):
-    """A repaired child, what is broken in its parent, and in words what it can't hold."""
+    """A repaired child, its parent's defects, and in words what it can't hold."""
 
     child: ChildPlan
     report: DefectReport
     lost: tuple[str, ...]
 
 
-def repaired(session: SessionFile, where: Where, branch: str | None = None) -> Repair:
-    """Decide on a repaired child, whoever wrote the session; errors as ``plan``.
+def plan_any_repair(session: SessionFile, where: Where, branch: str | None = None) -> Repair:
+    """Plan a repaired child of a session of any agent; errors as ``plan_repair``.
 
-    Another agent brings ``is_loss(kind)``, which says whether a repaired child lacks something for that.
+    Another agent brings ``is_loss(kind)``: whether a repaired child lacks something because of that defect.
     """
     agent = agent_of(session, where)
     if agent.name == NAME:
-        decided = plan(session, where, branch=branch)
+        decided = plan_repair(session, where, branch=branch)
         return Repair(decided, decided.report, decided.lost)
     if branch is not None:
         raise UsageError(f"A session of {agent.label} has no other branch", "Leave --branch out.")
-    found, known = examine(session, where), OTHERS.get(agent.name)
+    found, known = examine_session(session, where), OTHERS.get(agent.name)
     is_loss = function_of(known.part, known.is_loss) if known and known.is_loss else lambda _: False
     lost = [one for group in found.groups if is_loss(group.kind) for one in group.findings]
-    return Repair(agents.writer_of(session.agent, where).repair(session), found, tuple(map(told, lost)))
+    return Repair(agents.writer_of(session.agent, where).repair(session), found, tuple(map(finding_in_words, lost)))
 
 
-def plan(session: SessionFile, where: Where, *, branch: str | None = None, output_dir: str | None = None) -> RepairPlan:
-    """Decide on a repaired child. UsageError for a branch that isn't there; fails where nothing can be reached."""
+def plan_repair(
+    session: SessionFile, where: Where, *, branch: str | None = None, output_dir: str | None = None
+) -> RepairPlan:
+    """Plan a repaired child. UsageError for an unknown branch, ResumeHooksError where no message can be reached."""
     survey = WriteScan()
-    transcript, report = diagnose(session, where, [survey])
-    chain = repaired_chain(transcript, salvaged(transcript), branch)
+    transcript, report = diagnose_session(session, where, [survey])
+    chain = repaired_chain(transcript, salvage_nodes(transcript), branch)
     if not any(node.spoken for node in chain):
         raise ResumeHooksError("There is nothing to repair: no message of this session can be reached")
     whole = Transcript(transcript.path)  # the same file with another conversation
@@ -210,7 +212,7 @@ def plan(session: SessionFile, where: Where, *, branch: str | None = None, outpu
     _survey_salvaged(whole, survey)
     ends = HeadTail(session.path)
     child = draft(session, ends, KIND, where, output_dir)
-    before, after = _tokens(session.path, transcript.chain, chain)
+    before, after = _tokens_of_both(session.path, transcript.chain, chain)
     stated = tokens.stated_size(session.path)
     body = chain_rewrite(
         child,
@@ -227,12 +229,12 @@ def plan(session: SessionFile, where: Where, *, branch: str | None = None, outpu
         books=books_of(whole, survey, ends, child.session_id),
         shrunk=False,
     )
-    lost = tuple(_lost(report, body, chain))
+    lost = tuple(_losses_in_words(report, body, chain))
     return RepairPlan(draft=child, body=body, sizes=Sizes(before, after), report=report, lost=lost)
 
 
 class _RecordsSeen:
-    """A watcher: whether every record is there that no edit could have left out."""
+    """A watcher that every record without an edit is there."""
 
     def __init__(self, body: ChainRewrite) -> None:
         self._missing = {node.uuid for node in body.linear.nodes if node.number not in body.edits}
@@ -242,12 +244,12 @@ class _RecordsSeen:
             self._missing.discard(node.uuid)
 
     def checks(self) -> list[Check]:
-        """What was seen."""
+        """The check of the records."""
         return [Check("every record that was to be kept is there", not self._missing)]
 
 
-def _tokens(path: str, live: list[Node], chain: list[Node]) -> tuple[int, int]:
-    """Tokens of a session and of its repaired child: what a trim stated differs by what the characters differ by."""
+def _tokens_of_both(path: str, live: list[Node], chain: list[Node]) -> tuple[int, int]:
+    """Tokens of a session and of its repaired child; of a trimmed session the difference goes by characters."""
     after = tokens.context_of(chain)
     if not live:
         return 0, after.tokens
@@ -258,7 +260,7 @@ def _tokens(path: str, live: list[Node], chain: list[Node]) -> tuple[int, int]:
 
 
 def _survey_salvaged(whole: Transcript, survey: WriteScan) -> None:
-    """Have the survey see the records of bad lines too, under the numbers that they have in the chain."""
+    """Pass the records of bad lines to the survey, too, under their numbers in the chain."""
     with open(whole.path, "rb") as stream:
         for node in whole.chain:
             raw = read_at(stream, node.offset, node.length)
@@ -268,19 +270,19 @@ def _survey_salvaged(whole: Transcript, survey: WriteScan) -> None:
                 survey(Line(node.number, node.offset, raw), whole.read(node), node)
 
 
-def _lost(report: DefectReport, body: ChainRewrite, chain: Sequence[Node]) -> list[str]:
+def _losses_in_words(report: DefectReport, body: ChainRewrite, chain: Sequence[Node]) -> list[str]:
     kept = {node.uuid for node in chain}
     lost = [
-        told(finding)
+        finding_in_words(finding)
         for group in report.groups
         for finding in group.findings
         if group.kind in _LOSSES or (group.kind in {LONGER, NEWER} and finding.uuid not in kept)
     ]
     for number, calls in body.linear.dropped.items():
-        lost.append(f"record {number}: left out, for want of its counterpart: {', '.join(sorted(calls))}")
+        lost.append(f"record {number}: left out, since its counterpart is missing: {', '.join(sorted(calls))}")
     return lost
 
 
-def told(finding: Defect) -> str:
+def finding_in_words(finding: Defect) -> str:
     """A finding in words, with its line."""
     return finding.message if finding.record is None else f"record {finding.record}: {finding.message}"

@@ -1,6 +1,6 @@
 """Files that a session names: big tool outputs and backups of the user's files.
 
-Paths in a transcript are hostile: only those in the project folders and under the session's own id are looked at.
+Paths in a transcript are hostile: only those in the project folders and under the session's own id are checked.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _SAVED = re.compile(r"<persisted-output>.{0,200}?saved to: ([^\n]+)", re.DOTALL)
 
 
 class NamedFiles:
-    """The files that a session names, each with the first record that does."""
+    """The files that a session names, each with the first record that names it."""
 
     def __init__(self) -> None:
         self.outputs: dict[str, int] = {}
         self.backups: dict[str, int] = {}
 
     def take_results(self, record: Record, number: int) -> None:
-        """Note the outputs that tool results say were saved."""
+        """Note the saved outputs that tool results name."""
         for block in records.blocks(record):
             for part in records.result_blocks(block):
                 for path in _SAVED.findall(string(part, "text")):
@@ -50,8 +50,8 @@ class NamedFiles:
                 self.backups.setdefault(name, number)
 
 
-def of_sidecars(named: NamedFiles, session_id: str, where: Where) -> Iterator[Defect]:
-    """The named files that are not there."""
+def defects_of_sidecars(named: NamedFiles, session_id: str, where: Where) -> Iterator[Defect]:
+    """Defects of named files that don't exist."""
     for path, number in named.outputs.items():
         inside = "\0" not in path and os.path.normpath(path).startswith(where.projects + os.sep)
         if not inside or not os.path.exists(path):
@@ -66,15 +66,15 @@ def of_sidecars(named: NamedFiles, session_id: str, where: Where) -> Iterator[De
 ORIGINAL_GONE = Kind(
     "original-gone",
     "warning",
-    "Clients send the placeholders; 'read' and 'untrim' can't bring back what they stand for.",
+    "Clients send the placeholders; 'read' and 'untrim' can't restore the contents.",
     repairable=False,
 )
 
 MAX_ORIGINS = 200
-"""Files that are looked for; a session that names more can only be a forgery."""
+"""Most files that are looked for; a session that names more can only be a forgery."""
 
 _KEPT = (*MARKS, "type", "uuid")
-"""What of a trimmed record its original is found by."""
+"""The fields of a trimmed record by which its original is found."""
 
 
 class TrimmedRecords:
@@ -83,7 +83,7 @@ class TrimmedRecords:
     def __init__(self) -> None:
         self.by_origin: dict[tuple[str, str], list[tuple[int, Record]]] = {}
 
-    def take(self, record: Record, number: int) -> None:
+    def note_trimmed(self, record: Record, number: int) -> None:
         """Note a record that says where its original is."""
         origin = origin_of(record) if is_marked(record) else None
         if origin is not None:
@@ -91,21 +91,21 @@ class TrimmedRecords:
             self.by_origin.setdefault((origin.session_id, origin.file), []).append((number, told))
 
 
-def of_originals(trimmed: TrimmedRecords, path: str, where: Where) -> Iterator[Defect]:
+def defects_of_originals(trimmed: TrimmedRecords, path: str, where: Where) -> Iterator[Defect]:
     """The trimmed records of the session at ``path`` whose originals can't be found any more."""
     if not trimmed.by_origin:
         return
     originals = Originals(where)
     for rows in list(trimmed.by_origin.values())[:MAX_ORIGINS]:
-        if _is_there(originals, rows[0][1], path):
+        if _has_original(originals, rows[0][1], path):
             continue
         for number, told in rows:
-            if not _is_there(originals, told, path):
-                message = f"The original of what was trimmed here is gone: {originals.where_it_was(told)}"
+            if not _has_original(originals, told, path):
+                message = f"The original of the trimmed content is gone: {originals.where_it_was(told)}"
                 yield Defect(ORIGINAL_GONE, message, number, string(told, "uuid"))
 
 
-def _is_there(originals: Originals, told: Record, path: str) -> bool:
-    """Whether an original can be found; what was trimmed itself, and leads nowhere, is none."""
+def _has_original(originals: Originals, told: Record, path: str) -> bool:
+    """Whether an original can be found; a trimmed record without its own original does not count."""
     entry = originals.of(told, path)
     return entry is not None and not is_marked(entry.record() or {})

@@ -1,6 +1,6 @@
 """The answer to ``which session wrote a line``: the record of the edit that left it, as the hit of a search.
 
-The line is one of a file as it is now, in which its neighbours say whether a text is its own. The edits that may have
+The line is one of the file as it is now; where its text is not unique, its neighbours decide. The edits that may have
 written it are found by the index, and read from the transcripts.
 """
 
@@ -15,8 +15,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from resume_hooks.errors import UsageError
-from resume_hooks.parts.attribution.edits import Change, changes_of, split
-from resume_hooks.parts.attribution.rule import Edit, writer
+from resume_hooks.parts.attribution.edits import Change, changes_of, split_lines
+from resume_hooks.parts.attribution.rule import Edit, find_writer
 from resume_hooks.paths import Where, canonical, open_regular, project_folders, read_regular
 from resume_hooks.search.engine import SearchResult, in_index, unsearched
 from resume_hooks.search.hits import WIDTH, Hit, Hits, Sources, Wording, strength
@@ -37,12 +37,12 @@ from resume_hooks.transcripts.records import Record, string
 if TYPE_CHECKING:
     from resume_hooks.search.index.update import Progress
 
-SURE = 0.99  # how likely a session that is named wrote the line, as benchmarks/attribution measures it
+SURE = 0.99  # the share of right answers, as benchmarks/attribution measures it
 MOST = 5_000
-"""Calls that are read, the newest; what has more is no file that is written by hand."""
+"""Calls that are read, the newest ones; a file with more is not written by hand."""
 
 LARGEST = 16 * 1024 * 1024
-"""Bytes of a file that is looked at; nobody edits a larger one by hand."""
+"""Bytes of the largest file whose lines are looked for; nobody edits a larger one by hand."""
 
 _ASKED = re.compile(r"(.+):(\d{1,9})", re.DOTALL)
 _ALL = "To see who read or wrote it, leave the line out."
@@ -51,7 +51,7 @@ _ALL = "To see who read or wrote it, leave the line out."
 class AskedLine(NamedTuple):
     """Line ``number``, from 1, of ``lines`` without their ends, in the file at ``path``, links resolved.
 
-    ``tail`` is what every checkout of its project calls the file, ``folders`` where these lie.
+    ``tail`` is the file's path within every checkout of its project, ``folders`` are those checkouts.
     """
 
     path: str
@@ -61,7 +61,7 @@ class AskedLine(NamedTuple):
     number: int
 
     def is_named(self, recorded: str, cwd: str) -> bool:
-        """Whether a path that a session recorded, working in ``cwd``, is this file, or was in a checkout that moved."""
+        """Whether a path that a session in ``cwd`` recorded is this file, or was this file in a checkout that moved."""
         whole = os.path.normpath(os.path.join(cwd, recorded))
         if not os.path.isabs(whole) or canonical(whole) == self.path:
             return os.path.isabs(whole)
@@ -73,8 +73,8 @@ class AskedLine(NamedTuple):
         )
 
 
-def asked_line(given: str, cwd: str, where: Where) -> AskedLine | None:
-    """The line that ``path:42`` names, seen from ``cwd``; None for a path alone. UsageError where there is none."""
+def parse_asked_line(given: str, cwd: str, where: Where) -> AskedLine | None:
+    """The line that ``path:42`` names, seen from ``cwd``; None for a path alone. UsageError for a missing line."""
     match = _ASKED.fullmatch(given)
     if match is None or os.path.lexists(os.path.join(cwd, given)):  # a colon may be part of a name
         return None
@@ -82,7 +82,7 @@ def asked_line(given: str, cwd: str, where: Where) -> AskedLine | None:
     shown = plain_line(path)
     if is_model() and not _is_worked_in(path, where):  # a model may search without being asked, not look at any file
         raise UsageError(f"No session worked in a folder of {shown}", f"Name a file of a project. {_ALL}")
-    lines, number = _lines(path), int(match[2])
+    lines, number = _lines_of_file(path), int(match[2])
     if not 0 < number <= len(lines):
         raise UsageError(f"{shown} has no line {number}", f"It has {counted(len(lines), 'line')}, counted from 1.")
     if "\ufffd" in lines[number - 1]:
@@ -104,7 +104,7 @@ def _is_worked_in(path: str, where: Where) -> bool:
     return any(os.path.isdir(place) for each in folders for place in project_folders(each, where))
 
 
-def _lines(path: str) -> list[str]:
+def _lines_of_file(path: str) -> list[str]:
     shown = plain_line(path)
     if os.path.isdir(path):
         raise UsageError(f"{shown} is a folder, which has no lines", "Name a file in it.")
@@ -114,33 +114,35 @@ def _lines(path: str) -> list[str]:
         raise UsageError(f"{shown} can't be read: {error.strerror}", f"Name a file that is there. {_ALL}") from error
     if b"\0" in raw:
         raise UsageError(f"{shown} is binary, which has no lines", _ALL)
-    return split(raw.decode("utf-8-sig", "replace"))
+    return split_lines(raw.decode("utf-8-sig", "replace"))
 
 
-def answer(options: Any, scope: Scope, cwd: str, *, limit: float, progress: Progress | None) -> SearchResult | None:
-    """As ``cli.search`` asks. UsageError for a line that is not there, and for options that a line has no use for."""
+def answer_line_search(
+    options: Any, scope: Scope, cwd: str, *, limit: float, progress: Progress | None
+) -> SearchResult | None:
+    """The result of a search for a line, see ``cli.search``; None without a line. UsageError for options of words."""
     where: Where = options.where
-    asked = asked_line(options.file, cwd, where)
+    asked = parse_asked_line(options.file, cwd, where)
     if asked is None:
         return None
     if options.words or options.also or scope.tool or scope.role:
         raise UsageError("Words, --or, --tool and --role have no meaning for a line", "Leave them out, or the line.")
     # A headless run writes files, too, and so does the turn that asks.
     scope = replace(scope, file=asked.tail, helpers=True, asking="")
-    sought = Sought((name_of(asked).forms,), meant(scope, where))
+    sought = Sought((name_term_of(asked).forms,), meant(scope, where))
 
     def search(index: OpenIndex) -> SearchResult:
-        return _search(index, asked, scope, Query(options.file, (), ()), where)
+        return _search_edits_of_line(index, asked, scope, Query(options.file, (), ()), where)
 
     return in_index(search, scope, where, sought, limit=limit, progress=progress)
 
 
-def _search(index: OpenIndex, asked: AskedLine, scope: Scope, query: Query, where: Where) -> SearchResult:
+def _search_edits_of_line(index: OpenIndex, asked: AskedLine, scope: Scope, query: Query, where: Where) -> SearchResult:
     entered = enter(index.db, scope, where)
     sources = Sources(index, entered.files, where)
     candidates = Candidates(index, scope, entered, sources)
-    found = writer(asked.lines, asked.number, candidates.edits(asked))
-    hits = _hits(found.record, asked, query, sources) if found.record else []
+    found = find_writer(asked.lines, asked.number, candidates.edits_of_file(asked))
+    hits = _hits_of_record(found.record, asked, query, sources) if found.record else []
     late = [file for file in index.unread if file.held != frozenset()]
     notes = [
         *index.notes,
@@ -152,8 +154,8 @@ def _search(index: OpenIndex, asked: AskedLine, scope: Scope, query: Query, wher
     return SearchResult((query,), hits, len(hits), more, how, notes, 0, [], len(late))
 
 
-def _hits(record: Posting, asked: AskedLine, query: Query, sources: Sources) -> list[Hit]:
-    """The record that holds the edit, where it was first said, shown by the line; none where it is gone since."""
+def _hits_of_record(record: Posting, asked: AskedLine, query: Query, sources: Sources) -> list[Hit]:
+    """The record of the edit as a hit, with the line as its snippet; empty where the record is gone by now."""
     turn = TurnHit(turn_key(record.file, record.turn), [record], 0.0)
     found = Hits(sources, [Wording(query, [])]).best([[Found(0, turn)]], 1).hits
     text = one_line(plain_line(asked.lines[asked.number - 1]), WIDTH)
@@ -161,14 +163,14 @@ def _hits(record: Posting, asked: AskedLine, query: Query, sources: Sources) -> 
     return [hit._replace(snippet=text, marks=marks, confidence=SURE, strength=strength(SURE)) for hit in found]
 
 
-def name_of(asked: AskedLine) -> Term:
-    """The file's own name as words, which a command that writes it holds."""
+def name_term_of(asked: AskedLine) -> Term:
+    """The file's own name as a term; a command that writes the file holds it."""
     name = os.path.basename(asked.path)
     return Term(name, tuple(map(tuple, forms_of(name))), exact=True)
 
 
 class Candidates:
-    """Finds edits by an open index, in files that were ``entered``; ``capped`` where there are more than it reads."""
+    """Finds edits by an open index, in the ``entered`` files; ``capped`` if there are more than it reads."""
 
     def __init__(self, index: OpenIndex, scope: Scope, entered: Entered, sources: Sources) -> None:
         self._index = index
@@ -177,12 +179,12 @@ class Candidates:
         self._sources = sources
         self.capped = False
 
-    def edits(self, asked: AskedLine) -> Iterator[Edit[Posting]]:
-        """Every edit of the file that was asked about, and every look at it, as one that changes nothing."""
-        calls = self._calls(self._scope)
-        name = Terms(self._index.words).strictly(named) if (named := name_of(asked)).forms else None
+    def edits_of_file(self, asked: AskedLine) -> Iterator[Edit[Posting]]:
+        """Every edit of the file, and every reading of it, as an edit that changes nothing."""
+        calls = self._find_calls(self._scope)
+        name = Terms(self._index.words).strictly(named) if (named := name_term_of(asked)).forms else None
         if name and name.known:
-            calls += self._calls(replace(self._scope, file="", tool="Bash", role="call"), [name])
+            calls += self._find_calls(replace(self._scope, file="", tool="Bash", role="call"), [name])
         by_file: dict[int, dict[int, Posting]] = defaultdict(dict)
         for call in calls:
             by_file[call.file][call.offset] = call
@@ -190,14 +192,14 @@ class Candidates:
             file = self._sources.file(next(iter(rows.values())))
             if file is None:
                 continue
-            for row, record, made in _made(self._sources.readable(file), rows):
+            for row, record, made in _changes_by_calls(self._sources.readable(file), rows):
                 folder = string(record, "cwd")
                 if made.path and asked.is_named(made.path, folder):
                     path = os.path.normpath(os.path.join(folder, made.path))
                     branch, said = string(record, "gitBranch"), string(record, "timestamp")
                     yield Edit(row, file.session_id, path, branch, said, made.hunks, made.blind)
 
-    def _calls(self, scope: Scope, having: Sequence[Lookup] = ()) -> list[Posting]:
+    def _find_calls(self, scope: Scope, having: Sequence[Lookup] = ()) -> list[Posting]:
         within = limits(self._index.db, self._index.words, scope, self._entered.files, self._entered.known)
         ranking = Ranking(self._index.words, within, (), None)
         found = ranking.records(MOST, having)
@@ -205,11 +207,11 @@ class Candidates:
         return found
 
 
-def _made(path: str, rows: Mapping[int, Posting]) -> Iterator[tuple[Posting, Record, Change]]:
-    """What calls in a transcript changed, each with its record, once answered; ``rows`` are by their offsets."""
+def _changes_by_calls(path: str, rows: Mapping[int, Posting]) -> Iterator[tuple[Posting, Record, Change]]:
+    """The changes by answered calls of a transcript, each with its posting and record; ``rows`` are by offset."""
     waiting: dict[str, tuple[Posting, Record, Record]] = {}
     last = max(rows)
-    with contextlib.suppress(OSError), open_regular(path, follow=False) as stream:  # else it is gone since
+    with contextlib.suppress(OSError), open_regular(path, follow=False) as stream:  # it may be gone by now
         for line in read_lines(stream, stream.seek(min(rows))):
             row = rows.get(line.offset)
             if row or any(call_id.encode() in line.raw for call_id in waiting):

@@ -1,4 +1,4 @@
-"""What a call wrote into a file: texts before and after, as far as its records tell. A call that failed wrote nothing.
+"""The changes of a call to files: texts before and after, as far as records have them. A failed call changed nothing.
 
 The client's ``structuredPatch`` is not used: it holds spaces where the file has tabs.
 """
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from resume_hooks.reading.digest.shell import DOCUMENTS, simple_commands, started_in
+from resume_hooks.reading.digest.shell import DOCUMENTS, folder_after_cd, simple_commands
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.records import Record, mapping, objects, string
 
@@ -21,7 +21,7 @@ _DOCUMENT = re.compile(
     <<[ \t]*(['"]?)(\w{{1,80}})\3[ \t]*(?:(>>?)[ \t]*({_PATH}))?[ \t]*(?=\n)""",
     re.VERBOSE,
 )
-"""How a command begins to write a file from a document in it; no other one tells for certain what it writes."""
+"""The beginning of a command that writes a here-document to a file; of other commands the text is not certain."""
 
 _EXPANDED = re.compile(r"[$`\\]")
 _UPDATED = "has been updated"  # in the client's answer to a Write over a file that was there
@@ -36,50 +36,50 @@ class Hunk(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What a call did to the file at ``path``. ``blind``: it may have written over a file whose text is not known."""
+    """A call's change of the file at ``path``. ``blind``: it may have overwritten a file whose text is not known."""
 
     path: str
     hunks: tuple[Hunk, ...]
     blind: bool = False
 
 
-def split(text: str) -> list[str]:
-    """The lines of a text without their ends, which tools change: what they record has line feeds alone."""
+def split_lines(text: str) -> list[str]:
+    """The lines of a text without their ends: tools change these, and record line feeds alone."""
     return text.replace("\r\n", "\n").removesuffix("\n").split("\n") if text else []
 
 
 def changes_of(call: Record, result: Record, details: Record) -> Iterator[Change]:
-    """The files that a call changed, or read, which is no hunk.
+    """The files that a call changed, or read (without a hunk).
 
-    ``result`` is the block that answers it, ``details`` what the client noted beside that.
+    ``result`` is the block that answers it, ``details`` are the client's notes beside that.
     """
     name, given = string(call, "name"), mapping(call, "input")
     if records.is_error(result):
         return
     if name == "Bash":
-        yield from _documents(string(given, "command"))
+        yield from _changes_by_heredocs(string(given, "command"))
     elif name == "Write":
-        yield _written(given, details, updated=_UPDATED in records.result_text(result))
+        yield _change_of_write(given, details, updated=_UPDATED in records.result_text(result))
     elif name in {"Edit", "MultiEdit"}:
-        yield Change(records.file_in(given), tuple(_edited(given, details)))
+        yield Change(records.file_in(given), tuple(_hunks_of_edit(given, details)))
     elif name in records.READERS:
         yield Change(records.file_in(given), ())
 
 
-def _written(given: Record, details: Record, *, updated: bool) -> Change:
+def _change_of_write(given: Record, details: Record, *, updated: bool) -> Change:
     content, before = string(given, "content"), details.get("originalFile")
     path = records.file_in(given)
     if isinstance(before, str):
         return Change(path, (Hunk(before, content, whole=True),))
     if updated or details.get("type") == "update":
-        return Change(path, (Hunk(content, content, whole=True),))  # which of its lines are new nobody knows
+        return Change(path, (Hunk(content, content, whole=True),))  # its new lines are not known
     return Change(path, (Hunk("", content, whole=True),))
 
 
-def _edited(given: Record, details: Record) -> Iterator[Hunk]:
+def _hunks_of_edit(given: Record, details: Record) -> Iterator[Hunk]:
     """The whole file where its text before is known, else each stretch."""
     own = details if isinstance(details.get("newString"), str) else given
-    steps = [_step(step) for step in objects(given.get("edits"))] or [_step(own)]
+    steps = [_replacement_of_step(step) for step in objects(given.get("edits"))] or [_replacement_of_step(own)]
     before = details.get("originalFile", details.get("originalFileContents"))
     if isinstance(before, str):
         after = before
@@ -93,7 +93,7 @@ def _edited(given: Record, details: Record) -> Iterator[Hunk]:
     yield from (Hunk(old, new) for old, new, _ in steps)
 
 
-def _step(step: Record) -> tuple[str, str, int]:
+def _replacement_of_step(step: Record) -> tuple[str, str, int]:
     old, new = (string(step, snake) or string(step, camel) for snake, camel in _STEP)
     return old, new, -1 if step.get("replace_all") is True or step.get("replaceAll") is True else 1
 
@@ -101,12 +101,12 @@ def _step(step: Record) -> tuple[str, str, int]:
 _STEP = (("old_string", "oldString"), ("new_string", "newString"))
 
 
-def _documents(command: str) -> Iterator[Change]:
+def _changes_by_heredocs(command: str) -> Iterator[Change]:
     for found in islice(_DOCUMENT.finditer(command), DOCUMENTS):
         before, to, quote, word, behind, to_behind = found.groups("")
         how, path = before or behind, (to or to_behind).strip("'\"")
         end = f"{command}\n".find(f"\n{word}\n", found.end())
         body = command[found.end() + 1 : end + 1]
-        folder = started_in(simple_commands(command[: found.start()]))
+        folder = folder_after_cd(simple_commands(command[: found.start()]))
         if how and end >= 0 and folder is not None and (quote or not _EXPANDED.search(body)):
             yield Change(os.path.join(folder, path), (Hunk("", body, whole=how == ">"),), blind=how == ">")

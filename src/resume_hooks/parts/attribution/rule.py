@@ -1,8 +1,8 @@
-"""The rule: whose edit left a line, told by its text, and where that tells too little by the lines around it.
+"""The rule: the edit that left a line is found by its text, and where that is not enough by the lines around it.
 
-Who edited a file last proves nothing. An edit wrote a line if it left more of its text than it found, and if nothing
-says that the text was gone again later. What people, formatters and merges wrote is in no edit, so nobody is named; a
-wrong name is worse than none.
+The last edit of a file proves nothing. An edit wrote a line if it left more copies of its text than it found, and if
+nothing shows that the text was gone later. Lines by people, formatters and merges are in no edit, so no session is
+named: a wrong name is worse than no name.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from difflib import SequenceMatcher
 from operator import ne
 from typing import Generic, NamedTuple, TypeVar
 
-from resume_hooks.parts.attribution.edits import Hunk, split
+from resume_hooks.parts.attribution.edits import Hunk, split_lines
 
 REACH = 4
-"""Lines on either side that are looked at; what needs more of them to be told apart is repeated, or generated."""
+"""Lines on either side that are compared; a place that needs more to be unique is repeated, or generated."""
 
-TELLING = 12  # letters and digits of a line that tells something by itself; `return None` does not
+TELLING = 12  # letters and digits of a line that is distinctive by itself; `return None` is not
 MOST_COMPARED = 2_000
-"""Lines of a change that are compared one by one; in a longer one no line is told by its neighbours."""
+"""Lines of a change that are compared one by one; in a longer change neighbours prove nothing."""
 
 NOWHERE = "no edit of a session wrote a line of this text"
 NEIGHBOURS = "sessions wrote lines of this text, but none between these neighbours"
@@ -30,9 +30,9 @@ R = TypeVar("R")
 
 
 class Edit(NamedTuple, Generic[R]):
-    """An edit of the file that is asked about, by the ``session``, in its checkout at ``path`` on a ``branch``.
+    """An edit of the file by a ``session``, in its checkout at ``path`` on a ``branch``.
 
-    ``time`` orders edits, ``record`` is what a caller knows it by; ``blind``: what was there before is not known.
+    ``time`` orders edits, ``record`` is the caller's key of it; ``blind``: the text before it is not known.
     """
 
     record: R
@@ -45,17 +45,17 @@ class Edit(NamedTuple, Generic[R]):
 
 
 class Verdict(NamedTuple, Generic[R]):
-    """The record of the edit that wrote a line, None where none is proved to have; ``why`` in words."""
+    """The record of the edit that wrote a line, None where that is not proved; ``why`` in words."""
 
     record: R | None
     why: str
 
 
 class _Trace(NamedTuple, Generic[R]):
-    """What an edit did to the text of a line: how many ``more`` of them it left, below 0 for fewer.
+    """The effect of an edit on the text of a line: how many ``more`` copies it left, below 0 for fewer.
 
-    ``gone``: the file is known to have been without it, before or after; ``others`` of that text were there before;
-    ``fits``: it wrote one between the very neighbours.
+    ``gone``: the file is known to have lacked the text, before or after; ``others``: copies were there before;
+    ``fits``: it wrote a copy between the very neighbours.
     """
 
     edit: Edit[R]
@@ -66,9 +66,9 @@ class _Trace(NamedTuple, Generic[R]):
 
 
 class _Asked(NamedTuple):
-    """A line's ``text``; with the lines around it that make it the only one, at ``place`` among them, ``[]`` for none.
+    """A line's ``text``, and the ``block`` of lines around it that is unique, ``[]`` without one; ``place`` is in that.
 
-    A None stands for the end of the file.
+    A None stands for the start or the end of the file.
     """
 
     text: str
@@ -77,16 +77,16 @@ class _Asked(NamedTuple):
     place: int
 
 
-def writer(lines: Sequence[str], number: int, edits: Iterable[Edit[R]]) -> Verdict[R]:
-    """Who wrote line ``number``, from 1, of a file that is now ``lines``; each edit is looked at once, in any order."""
-    asked = _asked(lines, number - 1)
-    traces = sorted((_trace(edit, asked) for edit in edits), key=lambda trace: trace.edit.time)
+def find_writer(lines: Sequence[str], number: int, edits: Iterable[Edit[R]]) -> Verdict[R]:
+    """Find the edit that wrote line ``number``, from 1, of a file that is now ``lines``; ``edits`` in any order."""
+    asked = _describe_line(lines, number - 1)
+    traces = sorted((_trace_of_edit(edit, asked) for edit in edits), key=lambda trace: trace.edit.time)
     wrote = [place for place, trace in enumerate(traces) if trace.more > 0]
     why = NEIGHBOURS if wrote else NOWHERE
     for place in reversed(wrote):
         trace = traces[place]
         alone = asked.alone and not trace.others
-        if _found_there(trace, traces[:place]) or not (alone or trace.fits):
+        if _may_have_been_there(trace, traces[:place]) or not (alone or trace.fits):
             continue
         lost = {other.edit.branch for other in traces[place + 1 :] if other.gone and other.edit.path == trace.edit.path}
         if trace.edit.branch in lost:
@@ -96,22 +96,24 @@ def writer(lines: Sequence[str], number: int, edits: Iterable[Edit[R]]) -> Verdi
     return Verdict(None, why)
 
 
-def _asked(lines: Sequence[str], at: int) -> _Asked:
+def _describe_line(lines: Sequence[str], at: int) -> _Asked:
     text, framed = lines[at], [None, *lines, None]
-    alone = _tells(text) and sum(line.strip() == text.strip() for line in lines) == 1  # another indent is no telling it
+    alone = (
+        _is_telling(text) and sum(line.strip() == text.strip() for line in lines) == 1
+    )  # another indent is not distinctive
     for reach in range(1, REACH + 1):
         start = max(0, at + 1 - reach)
         block = framed[start : at + 2 + reach]
-        if any(map(_tells, filter(None, block))) and len(list(_places(block, framed))) == 1:
+        if any(map(_is_telling, filter(None, block))) and len(list(_places_of_block(block, framed))) == 1:
             return _Asked(text, alone, block, at + 1 - start)
     return _Asked(text, alone, [], 0)
 
 
-def _tells(line: str) -> bool:
+def _is_telling(line: str) -> bool:
     return sum(map(str.isalnum, line)) >= TELLING
 
 
-def _places(block: Sequence[str | None], lines: Sequence[str | None]) -> Iterator[int]:
+def _places_of_block(block: Sequence[str | None], lines: Sequence[str | None]) -> Iterator[int]:
     at = -1
     with contextlib.suppress(ValueError):
         while True:
@@ -120,25 +122,25 @@ def _places(block: Sequence[str | None], lines: Sequence[str | None]) -> Iterato
                 yield at
 
 
-def _trace(edit: Edit[R], asked: _Asked) -> _Trace[R]:
-    found = [(split(hunk.before), split(hunk.after), hunk.whole) for hunk in edit.hunks]
+def _trace_of_edit(edit: Edit[R], asked: _Asked) -> _Trace[R]:
+    found = [(split_lines(hunk.before), split_lines(hunk.after), hunk.whole) for hunk in edit.hunks]
     before = sum(old.count(asked.text) for old, _, _ in found)
     after = sum(new.count(asked.text) for _, new, _ in found)
     whole = any(known for *_, known in found)
     gone = not (after and (before or edit.blind)) if whole else after < before
-    fits = after > before and any(_fits(*texts, asked) for texts in found)
+    fits = after > before and any(_fits_neighbours(*texts, asked) for texts in found)
     return _Trace(edit, after - before, gone, before > 0, fits)
 
 
-def _fits(before: list[str], after: list[str], whole: bool, asked: _Asked) -> bool:
+def _fits_neighbours(before: list[str], after: list[str], whole: bool, asked: _Asked) -> bool:
     framed = [None, *after, None] if whole else after
-    places = [at + asked.place - whole for at in _places(asked.block, framed)] if asked.block else []
-    return bool(places) and not _new(before, after).isdisjoint(places)
+    places = [at + asked.place - whole for at in _places_of_block(asked.block, framed)] if asked.block else []
+    return bool(places) and not _new_lines(before, after).isdisjoint(places)
 
 
-def _new(before: list[str], after: list[str]) -> frozenset[int]:
-    start = _alike(before, after)
-    end = _alike(before[:start:-1], after[:start:-1])
+def _new_lines(before: list[str], after: list[str]) -> frozenset[int]:
+    start = _count_alike(before, after)
+    end = _count_alike(before[:start:-1], after[:start:-1])
     old, new = before[start : len(before) - end], after[start : len(after) - end]
     if max(len(old), len(new)) > MOST_COMPARED:
         return frozenset() if old else frozenset(range(start, start + len(new)))
@@ -146,13 +148,13 @@ def _new(before: list[str], after: list[str]) -> frozenset[int]:
     return frozenset(start + at for kind, _, _, first, last in steps if kind != "equal" for at in range(first, last))
 
 
-def _alike(one: list[str], other: list[str]) -> int:
-    """How many lines two texts begin with alike."""
+def _count_alike(one: list[str], other: list[str]) -> int:
+    """The number of equal lines at the beginning of two texts."""
     return next((at for at, pair in enumerate(zip(one, other, strict=False)) if ne(*pair)), min(len(one), len(other)))
 
 
-def _found_there(trace: _Trace[R], earlier: Sequence[_Trace[R]]) -> bool:
-    """Whether the text may have been there before: the session had taken it out itself, or wrote over it unseen."""
+def _may_have_been_there(trace: _Trace[R], earlier: Sequence[_Trace[R]]) -> bool:
+    """Whether the text may have been there before: the session had removed it, or overwrote the file unread."""
     if trace.edit.blind and earlier:
         return True
     own = (other.more for other in earlier if other.edit.session == trace.edit.session and other.more)

@@ -134,7 +134,7 @@ def opening_body(told: Opening, meta: Record) -> RolloutBody:
         _line(EVENT, {"type": "task_complete", "turn_id": turn, "last_agent_message": None}, at),
     ]
     if digest is not None:
-        record = orjson.loads(entries.line(digest))
+        record = orjson.loads(entries.line_of_digest(digest))
         lines.append(orjson.dumps({"timestamp": at, "type": record.pop("type"), "payload": record}) + b"\n")
     return RolloutBody(tuple(lines), (asked, answer))
 

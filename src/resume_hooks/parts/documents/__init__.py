@@ -1,6 +1,6 @@
-"""Documents: what a handoff writes into a project if the user asked for it.
+"""Documents: files that a handoff writes into a project on request.
 
-No session that goes on reads one: they are for people, and for programs other than our own engine.
+No session reads them: they are for people, and for programs other than our own engine.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ PART = Part(
             "handoff",
             ("-o", "--out", "--output", "out"),
             "Also write a handoff document: a .md file, or a folder for one.",
-            "asked:require_name",
+            "requested_files:require_name",
             is_flag=False,
         ),
-        Option("handoff", ("--force",), "With --out: overwrite the file.", "asked:require_out"),
+        Option("handoff", ("--force",), "With --out: overwrite the file.", "requested_files:require_out"),
     ),
     settings=(
         Setting(
@@ -29,8 +29,8 @@ PART = Part(
         ),
     ),
     answers=(
-        Answer("beside a handoff", "asked:beside"),
-        Answer("documents of a session", "places:documents_of"),
-        Answer("written into projects", "places:written"),
+        Answer("beside a handoff", "requested_files:files_beside_handoff"),
+        Answer("documents of a session", "places:folder_of_documents"),
+        Answer("written into projects", "places:note_on_written_files"),
     ),
 )

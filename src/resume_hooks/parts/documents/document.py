@@ -1,6 +1,6 @@
-"""The document that a handoff writes into a project if the user asked for it.
+"""The document that a handoff writes into a project on request.
 
-The document is what a fresh session was given, as Markdown for people. Words out of a transcript stand in its front
+The document is the opening of a fresh session, as Markdown for people. Words out of a transcript stand in its front
 matter as JSON strings, which YAML reads as they are, and in the text without what Markdown would fetch or run. A
 relative setting never leads out of the session's project, and no failure here costs the child.
 """
@@ -29,50 +29,54 @@ from resume_hooks.system.text import plain, plain_line
 SLUG = 48  # characters of a title in a file name: at most 192 bytes
 
 _ACTIVE = re.compile(r"(\\*)(<(?=[A-Za-z/!?])|\](?=[(\[:]))")
-"""What begins a tag, or ends the words of a link; a backslash before it would undo ours."""
+"""The start of a tag, or the end of a link's words; a backslash before it would undo ours."""
 
 _BLOCK = re.compile(r"(?:#{1,6}|[-+*])(?:\s|$)|>|~~~|```|(?:[-*_=]\s*){3}")
-_NOT_YAML = re.compile("[\ufffe\uffff]")  # what JSON leaves as it is, but readers of YAML refuse
+_NOT_YAML = re.compile("[\ufffe\uffff]")  # signs that JSON leaves as they are, but readers of YAML refuse
 
 _FENCE = re.compile("`+")
 
 
 def out_path(out: str, decided: RolloverPlan, *, force: bool) -> str:
-    """The file that ``--out`` names: itself, or a file of ours in that folder. UsageError if it can't be written.
+    """The file that ``--out`` names, or a new name in the folder that it names. UsageError if it can't be written.
 
     A folder that ends in a slash may be missing: it is made with the document.
     """
     path = os.path.abspath(out)
     new = out.endswith(os.sep) and not path.endswith(ENDING) and not os.path.lexists(path)
     if os.path.isdir(path) or (new and os.path.isdir(os.path.dirname(path))):
-        path = os.path.join(path, file_name(decided))
+        path = os.path.join(path, name_of_document(decided))
     elif not path.endswith(ENDING) or out.endswith(os.sep):
-        raise UsageError(f"--out {out} is no folder and no name that ends in .md", "Name a .md file, or a folder.")
+        raise UsageError(
+            f"--out {out} is neither a folder nor a name that ends in .md", "Name a .md file, or a folder."
+        )
     elif not os.path.isdir(os.path.dirname(path)):
-        raise UsageError(f"There is no folder {os.path.dirname(path)}", "Make it first, or name another one.")
+        raise UsageError(f"The folder {os.path.dirname(path)} does not exist", "Make it first, or name another one.")
     if project_files.state_of(path) is not None and not force:
-        raise UsageError(f"There is a file {path} already", "Give --force to overwrite it, or name another one.")
+        raise UsageError(f"The file {path} exists already", "Give --force to overwrite it, or name another one.")
     return path
 
 
-def wanted_for(decided: RolloverPlan, where: Where, out: str = "") -> FilesBeside:
+def list_wanted_files(decided: RolloverPlan, where: Where, out: str = "") -> FilesBeside:
     """The files that the setting and ``out`` (a path of ``out_path``) ask for; nothing is written."""
     value, paths, warnings = str(settings.load(where)[SETTING].value), [out], []
     if value:
         try:
-            paths.append(os.path.join(_folder(value, _home(decided, where)), file_name(decided)))
+            paths.append(
+                os.path.join(_folder_of_setting(value, _project_home(decided, where)), name_of_document(decided))
+            )
         except WriteFailed as error:
             warnings.append(error.message)
     return FilesBeside(tuple(dict.fromkeys(filter(None, paths))), tuple(warnings))
 
 
-def write_for(
+def write_documents(
     decided: RolloverPlan, receipt: Receipt, where: Where, out: str = "", *, force: bool = False
 ) -> FilesBeside:
     """Write the files of a child that was just made; ``force`` overwrites ``out``. Failures are warnings."""
-    wanted = wanted_for(decided, where, out)
+    wanted = list_wanted_files(decided, where, out)
     written, warnings = [], list(wanted.warnings)
-    content = redact(document(decided, receipt))[0].encode("utf-8", "replace") if wanted.documents else b""
+    content = redact(document_of_child(decided, receipt))[0].encode("utf-8", "replace") if wanted.documents else b""
     for path in wanted.documents:
         try:
             with project_files.folder_made(os.path.dirname(path)):
@@ -83,25 +87,27 @@ def write_for(
     return FilesBeside(tuple(written), tuple(warnings))
 
 
-def _folder(value: str, home: str) -> str:
+def _folder_of_setting(value: str, home: str) -> str:
     """The real path of the folder that the setting names; WriteFailed if a relative one is not within ``home``."""
     value = os.path.expanduser(value)
     if os.path.isabs(value):
         return os.path.realpath(value)
     if not home:
-        raise WriteFailed(f"{SETTING} was passed over: the folder that this session belongs to is not here")
+        raise WriteFailed(f"{SETTING} was ignored: the folder that this session belongs to is not here")
     path = os.path.realpath(os.path.join(home, value))
     if not _is_inside(path, home):
-        raise WriteFailed(f"{SETTING} was passed over: {value} leads out of {home}")
+        raise WriteFailed(f"{SETTING} was ignored: {value} leads out of {home}")
     if path != os.path.normpath(os.path.join(os.path.realpath(home), value)):
-        raise WriteFailed(f"{SETTING} was passed over: a link leads from {value} to {path}")  # the repository's, say
+        raise WriteFailed(
+            f"{SETTING} was ignored: a link leads from {value} to {path}"
+        )  # such as one in the repository
     return path
 
 
-def _home(decided: RolloverPlan, where: Where) -> str:
+def _project_home(decided: RolloverPlan, where: Where) -> str:
     """The project's folder, ``""`` unless the session lies where the client puts sessions of that folder.
 
-    What the file itself says is no proof: it may come from anywhere, and name any folder.
+    The file's own words prove nothing: it may come from anywhere, and name any folder.
     """
     folder = decided.draft.setting.cwd
     lies_in = os.path.realpath(os.path.dirname(decided.draft.parent_file))
@@ -110,12 +116,12 @@ def _home(decided: RolloverPlan, where: Where) -> str:
 
 
 def _is_inside(path: str, folder: str) -> bool:
-    """Whether a path lies in a folder, whatever links and dots are in it."""
+    """Whether a path lies in a folder, links and dots resolved."""
     root = os.path.realpath(folder)
     return f"{os.path.realpath(path)}{os.sep}".startswith(f"{root.rstrip(os.sep)}{os.sep}")
 
 
-def file_name(decided: RolloverPlan) -> str:
+def name_of_document(decided: RolloverPlan) -> str:
     """``<YYYY-MM-DD>-<slug of the root's title>-<first 8 of the child's id>.md``, the day in UTC."""
     title = unicodedata.normalize("NFC", decided.draft.root_title.lower())
     words = "".join(letter if letter.isalnum() else " " for letter in title).split()
@@ -123,9 +129,9 @@ def file_name(decided: RolloverPlan) -> str:
     return f"{decided.draft.setting.at[:10]}-{slug}-{decided.draft.session_id[:SHORT]}.md"
 
 
-def document(decided: RolloverPlan, receipt: Receipt) -> str:
+def document_of_child(decided: RolloverPlan, receipt: Receipt) -> str:
     """The whole document of a child; ``receipt`` is the one of its plan."""
-    return "\n\n".join(["\n".join(_front_matter(decided, receipt)), *_text(decided, receipt)]) + "\n"
+    return "\n\n".join(["\n".join(_front_matter(decided, receipt)), *_document_body(decided, receipt)]) + "\n"
 
 
 def markdown_line(text: str) -> str:
@@ -136,67 +142,70 @@ def markdown_line(text: str) -> str:
 def _front_matter(decided: RolloverPlan, receipt: Receipt) -> Iterator[str]:
     child = decided.draft
     yield "---"
-    yield f"title: {_json(receipt.title)}"
-    yield f"session_id: {_json(child.session_id)}"
-    yield f"parent_session_id: {_json(child.parent.session_id)}"
+    yield f"title: {_json_string(receipt.title)}"
+    yield f"session_id: {_json_string(child.session_id)}"
+    yield f"parent_session_id: {_json_string(child.parent.session_id)}"
     yield "lineage:"
     for row in child.ancestors:
-        yield f"  - session_id: {_json(row.session_id)}"
-        yield f"    title: {_json(row.title)}"
-        yield f"    kind: {_json(row.kind)}"
-    yield f"created: {_json(child.setting.at)}"
-    yield f"branch: {_json(child.setting.branch)}"
-    yield f"next_step: {_json(next_step_of(decided.opening) or '')}"
-    yield f"command: {_json(receipt.shell)}"
+        yield f"  - session_id: {_json_string(row.session_id)}"
+        yield f"    title: {_json_string(row.title)}"
+        yield f"    kind: {_json_string(row.kind)}"
+    yield f"created: {_json_string(child.setting.at)}"
+    yield f"branch: {_json_string(child.setting.branch)}"
+    yield f"next_step: {_json_string(next_step_of(decided.opening) or '')}"
+    yield f"command: {_json_string(receipt.shell)}"
     yield "---"
 
 
-def _text(decided: RolloverPlan, receipt: Receipt) -> Iterator[str]:
+def _document_body(decided: RolloverPlan, receipt: Receipt) -> Iterator[str]:
     given, child = decided.contents, decided.draft
     yield f"# {markdown_line(receipt.title)}"
     if step := next_step_of(decided.opening):
-        yield f"## Next step, as the user put it\n\n{_fenced(step)}"
+        yield f"## Next step, as the user put it\n\n{_fence_plain(step)}"
     if given.summary:
-        yield f"## Summary, by a model\n\n{_fenced(given.summary)}"
+        yield f"## Summary, by a model\n\n{_fence_plain(given.summary)}"
     if given.edited:
-        yield f"## What the fresh session was told, as the user edited it\n\n{_fenced(given.edited)}"
+        yield f"## The opening of the fresh session, as the user edited it\n\n{_fence_plain(given.edited)}"
     if given.digest:
-        yield from _digest(full(given.digest))
-    commands = [f"In Claude Code:\n\n{_fenced(receipt.in_client)}", f"In a shell:\n\n{_fenced(receipt.shell)}"]
+        yield from _digest_sections(full(given.digest))
+    commands = [
+        f"In Claude Code:\n\n{_fence_plain(receipt.in_client)}",
+        f"In a shell:\n\n{_fence_plain(receipt.shell)}",
+    ]
     whole = digest_reference(child.session_id)
-    more = f"What a reference names: `resume-hooks read <reference>`; the digest itself: `{whole}`."
+    more = f"To read a reference: `resume-hooks read <reference>`; the digest itself: `{whole}`."
     yield "\n\n".join(["## How to go on", *commands, *([more] if given.digest else [])])
 
 
-def _digest(whole: str) -> Iterator[str]:
-    """A full digest in sections of Markdown: lists, and messages as block quotes; its first lines say what it is of."""
+def _digest_sections(whole: str) -> Iterator[str]:
+    """A full digest in sections of Markdown: lists, and messages as block quotes; the first lines name its session."""
     blocks: list[list[str]] = []
     for row in whole.split("\n"):
         if row.startswith(BULLET) and blocks and blocks[-1][0].startswith("## "):
-            blocks[-1].append(f"- {_inert(row.removeprefix(BULLET))}")
+            blocks[-1].append(f"- {_inert_line(row.removeprefix(BULLET))}")
         elif row.startswith(INDENT) and blocks:
-            blocks[-1].append(f"> {_inert(row.removeprefix(INDENT))}\\")
+            blocks[-1].append(f"> {_inert_line(row.removeprefix(INDENT))}\\")
         elif row.endswith(":"):
-            blocks.append([f"## {_inert(row[:1].upper() + row[1:-1])}\n"])
+            blocks.append([f"## {_inert_line(row[:1].upper() + row[1:-1])}\n"])
         else:
-            blocks.append([f"**{_inert(row)}**\n" if blocks else _inert(row)])
+            blocks.append([f"**{_inert_line(row)}**\n" if blocks else _inert_line(row)])
     yield from ("\n".join(block).removesuffix("\\") for block in blocks)
 
 
-def _inert(text: str) -> str:
+def _inert_line(text: str) -> str:
     """Foreign text on one line of Markdown that begins no heading, list, quotation, rule or fence."""
     line = markdown_line(text)
     return f"\\{line}" if _BLOCK.match(line) else line
 
 
-def _fenced(text: str) -> str:
+def _fence_plain(text: str) -> str:
     """Text as it is, in a block that it can't end."""
     longest = max(map(len, _FENCE.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{plain(text)}\n{fence}"
 
 
-def _json(text: str) -> str:
+def _json_string(text: str) -> str:
     """Foreign text as a string of JSON on one line, which YAML reads as well."""
     written = json.dumps(plain(text), ensure_ascii=False)
     return _NOT_YAML.sub(lambda sign: f"\\u{ord(sign.group()):04x}", written)

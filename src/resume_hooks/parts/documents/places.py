@@ -12,19 +12,19 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.head_tail import HeadTail
 
 ENDING = ".md"
-"""Of a document."""
+"""The ending of a document's name."""
 
 SETTING = "handoff_dir"
 
 
-def written(where: Where) -> str:
-    """The answer to ``written into projects``: a sentence for who uninstalls, ``""`` for nothing."""
+def note_on_written_files(where: Where) -> str:
+    """The answer to ``written into projects``: a sentence for a user who uninstalls, ``""`` without the setting."""
     value = settings.load(where)[SETTING].value
-    return f"What handoffs wrote into your projects stays: {SETTING} {value}." if value else ""
+    return f"The documents that handoffs wrote into your projects stay: {SETTING} {value}." if value else ""
 
 
-def documents_of(session: SessionFile, where: Where) -> Iterator[tuple[str, str]]:
-    """The answer to ``documents of a session``: a folder, and how documents end."""
+def folder_of_documents(session: SessionFile, where: Where) -> Iterator[tuple[str, str]]:
+    """The answer to ``documents of a session``: a folder, and the ending of documents' names."""
     if value := os.path.expanduser(str(settings.load(where)[SETTING].value)):
         home = os.sep if os.path.isabs(value) else home_folder(HeadTail(session.path), where)
         if os.path.isdir(home):

@@ -1,7 +1,7 @@
-"""What is left of sessions whose transcripts are gone: their prompts, which the client's ``history.jsonl`` still has.
+"""The prompts of sessions whose transcripts are gone; the client's ``history.jsonl`` still has them.
 
-They are copied into our form of record, in the state folder, and read as any other agent's sessions are. A session with
-a transcript, a kept copy or a place in the trash is none of them.
+They are copied into our form of record, in the state folder, and read as any other agent's sessions. A session with a
+transcript, an archived copy or a place in the trash does not count as lost.
 """
 
 from __future__ import annotations
@@ -17,6 +17,6 @@ PART = Part(
             strategy="strategy:PromptsLeft",
         ),
     ),
-    checks=(Check("prompts", "strategy:check", before="giants"),),
-    answers=(Answer("what was lost before", "strategy:at_first"),),
+    checks=(Check("prompts", "strategy:check_lost_prompts", before="giants"),),
+    answers=(Answer("what was lost before", "strategy:note_on_earlier_losses"),),
 )

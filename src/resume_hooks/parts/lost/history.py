@@ -1,6 +1,6 @@
-"""What the client's ``history.jsonl`` tells: which prompts were typed in which session, where and when.
+"""Reading the client's ``history.jsonl``: the prompts of every session, with folder and time.
 
-The file is only appended to: it is read on from where it was read last, and from its start where it was rewritten.
+The file is only appended to: reading goes on where it ended last, or from the start where the file was rewritten.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ MAX_PASTE = 16 * 1024 * 1024
 """Bytes of a paste that is put back; a larger one stays a placeholder."""
 
 WORTH_NOTING = 64 * 1024
-"""Bytes that are rather read again than noted, so that not every prompt that was typed costs a write."""
+"""Fewer new bytes are read again next time, so that not every typed prompt costs a write of the note."""
 
-_CHECKED = 4_096  # bytes before the place that was read up to, which are still there where the file only grew
+_CHECKED = 4_096  # bytes before the end of the last reading, which are unchanged where the file only grew
 _VERSION = 2
 _LATEST = 253_402_300_799_000  # the last millisecond that a calendar holds
 _COMMAND = re.compile(
     r"/[\w:-]+\s*\Z|>[a-z-]+(?:\s|\Z)|/(?:resume|model|rename|export|plugin|mcp|add-dir|theme|resume-hooks:\S+)\s"
 )
-"""What nobody asked a model: a slash command alone, the client's own with words, and what begins as our triggers do."""
+"""Entries that are not prompts: a slash command alone, the client's own with words, and our triggers."""
 
 _PASTE = re.compile(r"\[(?:Pasted text|\.\.\.Truncated text) #(\d{1,6})[^\]\n]{0,40}\]")
 _SESSION = re.compile(rb'"sessionId"\s*:\s*"([0-9a-f-]{36})"')  # within a text its quotes follow a backslash
@@ -50,16 +50,16 @@ class Entry(NamedTuple):
 
     @property
     def is_prompt(self) -> bool:
-        """Whether a model was asked."""
+        """Whether the entry is a prompt to a model."""
         return not _COMMAND.match(self.text)
 
-    def whole(self, where: Where) -> str:
+    def text_with_pastes(self, where: Where) -> str:
         """The text with its pastes, as far as the client still has them."""
-        return _PASTE.sub(lambda found: _paste(mapping(self.pasted, found[1]), where) or found[0], self.text)
+        return _PASTE.sub(lambda found: _text_of_paste(mapping(self.pasted, found[1]), where) or found[0], self.text)
 
 
 class PromptedSession(NamedTuple):
-    """What the history has of a session: where it was first asked in, how many prompts, when the last was typed."""
+    """A session in the history: the project of its first prompt, the number of prompts, the time of the last."""
 
     project: str
     prompts: int
@@ -67,13 +67,14 @@ class PromptedSession(NamedTuple):
 
 
 def read_history(noted: str, where: Where) -> tuple[dict[str, PromptedSession], bool]:
-    """All sessions of the history by id, by the note at the path ``noted`` of what was read already, which is renewed.
+    """All sessions of the history by id, and whether the file only grew since the last reading.
 
-    And whether it only grew: else what was read before may be there no more. OSError where it can't be read.
+    The note of the last reading, at the path ``noted``, is renewed. A file that was rewritten may lack earlier
+    sessions. OSError where it can't be read.
     """
     with open_regular(os.path.join(where.config, NAME)) as stream:
-        inode, start, check, sessions = _note(noted)
-        grown = inode == os.fstat(stream.fileno()).st_ino and check == _check(stream, start)
+        inode, start, check, sessions = _read_note_of_history(noted)
+        grown = inode == os.fstat(stream.fileno()).st_ino and check == _checksum_before(stream, start)
         if not grown:
             start, sessions = 0, {}
         end = start
@@ -82,29 +83,29 @@ def read_history(noted: str, where: Where) -> tuple[dict[str, PromptedSession], 
             if not line.endswith(b"\n"):
                 break  # still being written
             end += len(line)
-            if (entry := _entry(parse(line) or {})) is not None:
+            if (entry := _entry_of_record(parse(line) or {})) is not None:
                 before = sessions.get(entry.session_id) or PromptedSession(entry.project, 0, 0)
                 last = max(before.last, entry.at)
                 sessions[entry.session_id] = PromptedSession(before.project, before.prompts + entry.is_prompt, last)
         if not grown or end - start > WORTH_NOTING:
-            place = {"inode": os.fstat(stream.fileno()).st_ino, "end": end, "check": _check(stream, end)}
+            place = {"inode": os.fstat(stream.fileno()).st_ino, "end": end, "check": _checksum_before(stream, end)}
             note = {"version": _VERSION, **place, "sessions": {own: list(told) for own, told in sessions.items()}}
             state_file.replace(noted, orjson.dumps(note), where)
         return sessions, grown
 
 
-def entries(sessions: Container[str], where: Where) -> Iterator[Entry]:
-    """What was typed in these sessions, in its order. OSError where the history can't be read."""
+def read_entries(sessions: Container[str], where: Where) -> Iterator[Entry]:
+    """The entries of these sessions, in order. OSError where the history can't be read."""
     with open_regular(os.path.join(where.config, NAME)) as stream:
         for line in stream:
-            named = _SESSION.search(line)  # a tenth of what it takes to parse a line
+            named = _SESSION.search(line)  # takes a tenth of the time of parsing the line
             if named and named[1].decode() in sessions and line.endswith(b"\n"):
-                entry = _entry(parse(line) or {})
+                entry = _entry_of_record(parse(line) or {})
                 if entry is not None and entry.session_id in sessions:
                     yield entry
 
 
-def _entry(record: Record) -> Entry | None:
+def _entry_of_record(record: Record) -> Entry | None:
     session_id, project, at = string(record, "sessionId"), string(record, "project"), record.get("timestamp")
     text = string(record, "display")
     known = is_session_id(session_id) and os.path.isabs(project) and "\0" not in project and bool(text.strip())
@@ -113,7 +114,7 @@ def _entry(record: Record) -> Entry | None:
     return Entry(session_id, project, int(at), text, mapping(record, "pastedContents"))
 
 
-def _paste(pasted: Record, where: Where) -> str:
+def _text_of_paste(pasted: Record, where: Where) -> str:
     """The text of a paste: beside the prompt, or in the client's folder of long ones; ``""`` where it is gone."""
     digest = string(pasted, "contentHash")
     if string(pasted, "type") != "text" or string(pasted, "content") or not _HASH.fullmatch(digest):
@@ -124,8 +125,8 @@ def _paste(pasted: Record, where: Where) -> str:
         return ""
 
 
-def _note(path: str) -> tuple[int, int, int, dict[str, PromptedSession]]:
-    """The inode, the end, the check and the sessions of what was read last; zeros where nothing was."""
+def _read_note_of_history(path: str) -> tuple[int, int, int, dict[str, PromptedSession]]:
+    """The inode, the end, the checksum and the sessions of the last reading; zeros without one."""
     try:
         note: Any = orjson.loads(read_regular(path, 256 * 1024 * 1024))
         if note["version"] != _VERSION:
@@ -138,7 +139,7 @@ def _note(path: str) -> tuple[int, int, int, dict[str, PromptedSession]]:
         return 0, 0, 0, {}
 
 
-def _check(stream: BinaryIO, end: int) -> int:
-    """What tells the bytes before a place from others."""
+def _checksum_before(stream: BinaryIO, end: int) -> int:
+    """A checksum of the bytes before a place."""
     start = max(0, end - _CHECKED)
     return zlib.crc32(read_at(stream.fileno(), end - start, start), end & 0xFFFFFFFF)

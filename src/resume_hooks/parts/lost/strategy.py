@@ -1,4 +1,4 @@
-"""Sessions of which the prompts alone are left, as an agent's; each has a copy that is read as a transcript is."""
+"""Sessions of which only prompts are left, as those of an agent; each has a copy that is read as a transcript."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import orjson
 
 from resume_hooks import clock
 from resume_hooks.parts.lost.history import NAME as HISTORY
-from resume_hooks.parts.lost.history import Entry, PromptedSession, entries, read_history
+from resume_hooks.parts.lost.history import Entry, PromptedSession, read_entries, read_history
 from resume_hooks.paths import ENDING, Where, all_folders, is_session_id, private_folder, project_key, session_id_of
 from resume_hooks.sessions import session_files, transcript_files
 from resume_hooks.sessions.agents.claude import Claude, ResumeCommands
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from resume_hooks.maintenance.doctor import Finding
 
 NAME = "prompts"
-KEPT = ("vault", "trash")  # in the state folder: a folder a session that can be brought back
+KEPT = ("vault", "trash")  # in the state folder, each with a folder for every session that can be restored
 FRESH = 60_000  # milliseconds after its last prompt during which a session may be about to get its transcript
-_key = functools.lru_cache(maxsize=4096)(project_key)  # which costs system calls
+_key = functools.lru_cache(maxsize=4096)(project_key)  # a call costs system calls
 
 
 class PromptsLeft(Claude):
-    """The sessions that left prompts in a config home; ``copies`` is a folder of ours. Looked for once a run.
+    """The sessions that left only prompts in a config home; ``copies`` is a folder of ours. Looked for once a run.
 
     A copy is read as the client's transcripts are.
     """
@@ -53,18 +53,18 @@ class PromptsLeft(Claude):
 
     @cached_property
     def store(self) -> SessionStore:
-        """The sessions by the projects that they were asked in."""
+        """The sessions by the projects of their prompts."""
         return LostSessions(self)
 
     @cached_property
-    def lost(self) -> list[SessionFile]:
-        """The sessions, newest first, each with its copy as it is to be; none where no copy can be kept."""
+    def lost_sessions(self) -> list[SessionFile]:
+        """The sessions, newest first, each with its up-to-date copy; empty where no copy can be written."""
         try:
             private_folder(self._copies, self._where)
-            lost, grown = self._gone()
+            lost, grown = self._find_lost()
             if not grown:
-                _drop((session.path for session in self._there()), self._root)
-            return newest_first(self._copied(lost))
+                _drop_copies((session.path for session in self._existing_copies()), self._root)
+            return newest_first(self._update_copies(lost))
         except OSError:
             return []
 
@@ -78,26 +78,26 @@ class PromptsLeft(Claude):
 
     def files(self) -> list[TranscriptFile]:
         """The copies, read by the index where they lie."""
-        folders = {os.path.dirname(session.path) for session in self.lost}
+        folders = {os.path.dirname(session.path) for session in self.lost_sessions}
         return [file for folder in sorted(folders) for file in transcript_files.files_in(folder)]
 
     def why_open(self, session: SessionFile) -> str:  # noqa: ARG002
-        """They are gone."""
+        """Always ``""``: a lost session can't be open."""
         return ""
 
     def commands(self, session_id: str, folder: str) -> ResumeCommands:
-        """A fresh child is all that can follow."""
+        """The commands that make a fresh child: nothing else can follow."""
         go = f"cd {shlex.quote(folder)} && " if os.path.isdir(folder) else ""
         made = invocation.typed(f"handoff {session_id}")
         return ResumeCommands(f"in a shell: {made}", f"{go}{made} --start")
 
-    def _gone(self) -> tuple[dict[str, PromptedSession], bool]:
-        """The sessions that the history alone has, and whether it only grew since it was read last. OSError."""
+    def _find_lost(self) -> tuple[dict[str, PromptedSession], bool]:
+        """The sessions that only the history has, and whether it only grew since the last reading. OSError."""
         try:
             told, grown = read_history(os.path.join(self._copies, READ), self._where)
         except FileNotFoundError:
             return {}, False
-        present, unseen = self._present()
+        present, unseen = self._find_present()
         before = time.time() * 1000 - FRESH
         return {
             session_id: each
@@ -105,8 +105,8 @@ class PromptsLeft(Claude):
             if each.prompts and each.last < before and session_id not in present and _key(each.project) not in unseen
         }, grown
 
-    def _present(self) -> tuple[set[str], set[str]]:
-        """The ids of what is there, or kept, or can be restored; the names of folders that can't be looked into."""
+    def _find_present(self) -> tuple[set[str], set[str]]:
+        """The ids of sessions with a transcript or an archived copy; the names of folders that can't be listed."""
         ids, unseen = set[str](), {os.path.basename(one) for one in session_files.linked(self._where)}
         for kept in KEPT:
             with contextlib.suppress(OSError):
@@ -117,24 +117,24 @@ class PromptsLeft(Claude):
             except OSError:
                 unseen.add(os.path.basename(folder))
         if os.path.isdir(self._where.projects):
-            os.listdir(self._where.projects)  # what can't be listed hides all: OSError
+            os.listdir(self._where.projects)  # OSError: a folder that can't be listed hides every session
         return ids, unseen
 
-    def _there(self) -> list[SessionFile]:
-        """The copies that there are. OSError."""
+    def _existing_copies(self) -> list[SessionFile]:
+        """The copies that exist. OSError."""
         folders = (os.path.join(self._copies, name) for name in os.listdir(self._copies))
         return [each._replace(agent=NAME) for folder in folders for each in session_files.sessions_in(folder)]
 
-    def _copied(self, lost: dict[str, PromptedSession]) -> list[SessionFile]:
-        """Every lost session with its copy: what is missing or outdated is written, what is no longer lost goes."""
+    def _update_copies(self, lost: dict[str, PromptedSession]) -> list[SessionFile]:
+        """Bring the copies up to date: missing and outdated ones are written, those of found sessions removed."""
         places = {own: os.path.join(self._copies, _key(told.project), f"{own}{ENDING}") for own, told in lost.items()}
-        there = self._there()
+        there = self._existing_copies()
         outdated = [session.path for session in there if session.path != places.get(session.session_id)]
-        _drop(outdated, self._root)
+        _drop_copies(outdated, self._root)
         kept = (session for session in there if session.path == places.get(session.session_id))
         fresh = {copy.session_id for copy in kept if round(copy.mtime * 1000) == lost[copy.session_id].last}
         said: dict[str, list[Entry]] = {own: [] for own in lost.keys() - fresh}
-        for entry in entries(said, self._where) if said else ():
+        for entry in read_entries(said, self._where) if said else ():
             if entry.is_prompt:
                 said[entry.session_id].append(entry)
         for folder in {os.path.dirname(places[own]) for own in said}:
@@ -142,49 +142,49 @@ class PromptsLeft(Claude):
         for own, typed in said.items():
             temporary, at = temporary_in(os.path.dirname(places[own])), lost[own].last * 10**6
             try:
-                create(temporary, _lines(typed, self._where), lasting=False)
+                create(temporary, _lines_of_copy(typed, self._where), lasting=False)
                 os.utime(temporary, ns=(at, at))
                 os.replace(temporary, places[own])
             finally:
                 discard(temporary)
-        return self._there() if said or outdated else there
+        return self._existing_copies() if said or outdated else there
 
 
 class LostSessions(SessionStore):
-    """These sessions as a store; nothing is looked for before somebody asks."""
+    """These sessions as a store; nothing is read before the first question."""
 
     def __init__(self, prompts: PromptsLeft) -> None:
         self._prompts = prompts
 
     def projects(self) -> list[str]:
-        """The projects that they were asked in."""
-        return sorted({_project(session) for session in self._prompts.lost})
+        """The projects of their prompts."""
+        return sorted({_project_of_copy(session) for session in self._prompts.lost_sessions})
 
     def sessions(self, projects: Iterable[str] | None = None, prefix: str = "") -> list[SessionFile]:
-        """Those of these projects, newest first."""
+        """The sessions of these projects, newest first."""
         wanted = None if projects is None else set(projects)
-        lost = (session for session in self._prompts.lost if session.session_id.startswith(prefix))
-        return [session for session in lost if wanted is None or _project(session) in wanted]
+        lost = (session for session in self._prompts.lost_sessions if session.session_id.startswith(prefix))
+        return [session for session in lost if wanted is None or _project_of_copy(session) in wanted]
 
     def find(self, session_id: str) -> SessionFile | None:
-        """The one of an id."""
-        lost = self._prompts.lost if is_session_id(session_id) else []
+        """The session of an id; None for an unknown one."""
+        lost = self._prompts.lost_sessions if is_session_id(session_id) else []
         return next((session for session in lost if session.session_id == session_id), None)
 
 
-def _project(session: SessionFile) -> str:
+def _project_of_copy(session: SessionFile) -> str:
     return os.path.basename(os.path.dirname(session.path))
 
 
-def _drop(paths: Iterable[str], root: str) -> None:
+def _drop_copies(paths: Iterable[str], root: str) -> None:
     for path in list(paths):
         with contextlib.suppress(OSError):
             removal.remove_file(path, root)
             removal.remove_empty(os.path.dirname(path), root)  # where it was the last one
 
 
-def _lines(typed: list[Entry], where: Where) -> Iterator[bytes]:
-    """A copy: a line that says what it is, then the prompts; the ids are the same from run to run."""
+def _lines_of_copy(typed: list[Entry], where: Where) -> Iterator[bytes]:
+    """The lines of a copy: a head, then the prompts; the ids are the same from run to run."""
     first = typed[0]
     head = {"type": "agent-session", "agent": NAME, "sessionId": first.session_id}
     yield orjson.dumps({**head, "file": os.path.join(where.config, HISTORY)}) + b"\n"
@@ -198,7 +198,7 @@ def _lines(typed: list[Entry], where: Where) -> Iterator[bytes]:
             "cwd": entry.project,
             "sessionId": first.session_id,
             "type": "user",
-            "message": {"role": "user", "content": entry.whole(where)},
+            "message": {"role": "user", "content": entry.text_with_pastes(where)},
             "uuid": uuid,
             "timestamp": clock.from_milliseconds(entry.at),
         }
@@ -207,9 +207,9 @@ def _lines(typed: list[Entry], where: Where) -> Iterator[bytes]:
 
 
 def lost_prompts(where: Where, *, waiting: bool = False) -> str:
-    """How many sessions left their prompts alone, as the beginning of a sentence; ``""`` for none.
+    """The number of lost sessions and of their prompts, as the beginning of a sentence; ``""`` for none.
 
-    With somebody ``waiting`` a large history is not read for the first time: then there may be some.
+    With a user ``waiting`` a large history is not read for the first time: then the sentence says that some may exist.
     """
     known = OTHERS.get(NAME)
     if known is None or not known.is_there(where):
@@ -223,17 +223,17 @@ def lost_prompts(where: Where, *, waiting: bool = False) -> str:
     return f"{counted(prompts, 'prompt')} of {counted(len(lost), 'lost session')} are left" if lost else ""
 
 
-def at_first(where: Where) -> str:
-    """What is said once, to somebody who waits; ``""`` where nothing was lost."""
+def note_on_earlier_losses(where: Where) -> str:
+    """The note that a user sees once, at a start; ``""`` where nothing was lost."""
     lost = lost_prompts(where, waiting=True)
     return f"From before, {lost}: {invocation.typed(f'sessions --all --agent {NAME}')}" if lost else ""
 
 
-def check(_: str) -> Finding:
-    """How many sessions are gone of which prompts are left, as doctor says it."""
-    from resume_hooks.maintenance.doctor import ok  # a start, which asks for the rest, waits for no doctor
+def check_lost_prompts(_: str) -> Finding:
+    """Doctor's finding on lost sessions of which prompts are left."""
+    from resume_hooks.maintenance.doctor import ok  # only doctor needs it, a start does not
 
     if found := lost_prompts(Where()):
         lists = invocation.typed(f"sessions --all --agent {NAME}")
         return ok(f"{found}, in history.jsonl; search finds them, {lists} lists them", "found")
-    return ok("no session is gone of which prompts are left")
+    return ok("no lost session has prompts left")

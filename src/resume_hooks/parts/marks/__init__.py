@@ -13,7 +13,7 @@ PART = Part(
         Verb("mark", "Mark a place in a session to come back to.", before="fork"),
         Verb("back", "Go back to the mark in a new session, with a report of what came after it.", before="fork"),
     ),
-    answers=(Answer("after a session was deleted", "state:after_delete"),),
+    answers=(Answer("after a session was deleted", "state:remove_mark_after_delete"),),
     former=(Former("checkpoint", "mark"), Former("rewind", "back")),
     triggers=(
         Trigger(

@@ -1,4 +1,4 @@
-"""The way back: a child cut back to a mark, which of what came after keeps a report alone.
+"""The way back: a child cut back to a mark; of the conversation after it only a report stays.
 
 The records before the cut are sent as they were, so that what an API has cached of them still counts: lineage and
 report follow them.
@@ -28,7 +28,7 @@ from resume_hooks.derive.cut_point import AtRecord
 from resume_hooks.derive.fresh_child import Opening, fresh
 from resume_hooks.derive.opening_size import tokens_of
 from resume_hooks.errors import NoMark, UsageError
-from resume_hooks.parts.marks.fork_point import on_parent
+from resume_hooks.parts.marks.fork_point import remarks_on_parent
 from resume_hooks.parts.marks.state import Mark, refuse_subagent
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import digest_of
@@ -52,7 +52,7 @@ SHOWN = 300
 
 
 class LeftOut(NamedTuple):
-    """What is dropped from context: ``first`` and ``last`` record, and the session's names to reach them by.
+    """The records that leave the context, ``first`` to ``last``, and the session's names to reach them by.
 
     ``prompt`` is the id of the first prompt in it before which the client kept the user's files, ``""`` for none.
     """
@@ -70,9 +70,9 @@ class LeftOut(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What a session that went back is told of: the user's ``report`` and what a fork ``found``, each ``""`` for none.
+    """The facts that open a session that went back: the user's ``report`` and a fork's digest (``found``), or ``""``.
 
-    ``left_out`` is what it does not hold, ``lost`` why the mark can't be found any more, ``""`` where it does.
+    ``left_out`` are the records that it does not hold; ``lost`` says why the mark can't be found, or is ``""``.
     """
 
     mark: Mark
@@ -83,7 +83,7 @@ class Told(NamedTuple):
 
 
 def model_text(child: Draft, told: Told) -> str:
-    """What the model reads: the child's lineage, where it stands, what a fork found, and the report."""
+    """The child's opening for the model: its lineage, where it stands, a fork's findings, and the report."""
     mark, left_out, lost = told.mark, told.left_out, told.lost
     since = minute(mark.started_at)
     place = f"at a mark that the user set, {since}"
@@ -91,7 +91,9 @@ def model_text(child: Draft, told: Told) -> str:
         place = f"where a fork, the parent session, left {mark.left}, {since}; what the fork found is told below"
     where = f"The conversation above is as it was {place}."
     if lost:
-        where = f"Of the earlier conversation nothing is loaded: {mark.what.lower()} ({since}) can't be found any more"
+        where = (
+            f"Of the earlier conversation nothing is loaded: {mark.subject.lower()} ({since}) can't be found any more"
+        )
         where += f" ({lost})."
     lines = [child.block, "", where]
     if mark.goal:
@@ -109,15 +111,15 @@ def model_text(child: Draft, told: Told) -> str:
     return encodable("\n".join(lines))
 
 
-def card(told: Told) -> str:
-    """What the screen shows of the child."""
+def opening_card(told: Told) -> str:
+    """The child's opening as the screen shows it."""
     mark, left_out, lost = told.mark, told.left_out, told.lost
     goal = f": {one_line(plain(mark.goal), SHOWN)}" if mark.goal else ""
     began = f"**Back** to {minute(mark.started_at)}{goal}."
     if mark.left:
         began = f"**Back** to where the fork left `{mark.left[:SHORT]}`, {minute(mark.started_at)}."
     if lost:
-        began = f"**Back** with the report alone; {mark.what.lower()}{goal} can't be found any more ({lost})."
+        began = f"**Back** with the report alone; {mark.subject.lower()}{goal} can't be found any more ({lost})."
     rest = (
         f"{'The conversation' if lost else 'What followed'} can be read on demand ({left_out.span})."
         if left_out
@@ -175,17 +177,17 @@ def checked_report(report: str) -> str:
     return report
 
 
-def plan(session: SessionFile, mark: Mark, report: str, where: Where, output_dir: str | None = None) -> BackPlan:
-    """Decide on a child of ``session`` that stands at ``mark`` again.
+def plan_back(session: SessionFile, mark: Mark, report: str, where: Where, output_dir: str | None = None) -> BackPlan:
+    """Plan a child of ``session`` that stands at ``mark`` again.
 
-    Of a fork that comes back it also tells what the fork found; a report is not needed then. Where the mark does not
-    resolve any more the child starts at the root, with a warning. InSubagent for a sub-agent's transcript, UsageError
-    for what is no report, NoMark for a fork in which nothing was said.
+    The child of a fork that comes back also tells what the fork found, and needs no report. Where the mark can't be
+    found any more, the child starts at the root, with a warning. InSubagent for a sub-agent's transcript, UsageError
+    for an empty or too long report, NoMark for a fork in which nothing was said.
     """
     refuse_subagent(session)
     report = checked_report(report) if report.strip() or not mark.left else ""
-    parent, kept, rest, lost, remarks = _standing(session, mark)
-    left_out = _left_out(parent, rest, mark.record + 1 if lost else None, where)
+    parent, kept, rest, lost, remarks = _resolve_mark(session, mark)
+    left_out = _find_left_out(parent, rest, mark.record + 1 if lost else None, where)
     child = agents.draft_of(session, KIND, where, output_dir)
     found = ""
     if mark.left:
@@ -199,9 +201,9 @@ def plan(session: SessionFile, mark: Mark, report: str, where: Where, output_dir
         found = opening(digest, characters(tokens_of("", where)), whole=whole, read=read).text
         last = parent.transcript.by_uuid.get(mark.uuid)
         at = clock.from_milliseconds(last.time_ms) if last and last.time_ms else mark.started_at
-        remarks = [*remarks, *on_parent(session, at, where)]
+        remarks = [*remarks, *remarks_on_parent(session, at, where)]
     told_of = Told(mark, report, left_out, lost, found)
-    closing = Closing(model_text(child, told_of), card(told_of))
+    closing = Closing(model_text(child, told_of), opening_card(told_of))
     after = parent.sent(list(kept), where) + round((len(closing.text) + len(closing.card)) / parent.ratio)
     sizes = Sizes(parent.context.tokens, after)
     head = child.head(parent.size(after), rewound=BackTimes(mark.started_at, child.setting.at))
@@ -228,7 +230,7 @@ def plan(session: SessionFile, mark: Mark, report: str, where: Where, output_dir
 
 
 class _Standing(NamedTuple):
-    """A session, the records up to a mark, those after it, why there are none up to it, and what is to be said."""
+    """A session split at a mark: records before and after it, why the first are ``lost``, and remarks for the user."""
 
     parent: ParentScan
     kept: Sequence[Node]
@@ -237,18 +239,18 @@ class _Standing(NamedTuple):
     remarks: list[str]
 
 
-def _standing(session: SessionFile, mark: Mark) -> _Standing:
-    if mark.left and (found := _as_it_was(session, mark)):
+def _resolve_mark(session: SessionFile, mark: Mark) -> _Standing:
+    if mark.left and (found := _conversation_at_mark(session, mark)):
         return found
     parent = scan_parent(session)
     nodes = linearize(parent.transcript.chain).nodes
-    kept, lost, remarks = _kept(parent.transcript, mark)
-    there = _as_it_was(session, mark) if lost and not mark.left else None
+    kept, lost, remarks = _records_to_mark(parent.transcript, mark)
+    there = _conversation_at_mark(session, mark) if lost and not mark.left else None
     return there or _Standing(parent, kept, nodes[0 if lost else len(kept) :], lost, remarks)
 
 
-def _as_it_was(session: SessionFile, mark: Mark) -> _Standing | None:
-    """The conversation at a mark that need not be on the live chain, as before a compaction; None where it is gone."""
+def _conversation_at_mark(session: SessionFile, mark: Mark) -> _Standing | None:
+    """The conversation up to a mark that a compaction may have left off the live chain; None where it is gone."""
     if session.agent != NAME:
         return None
     try:
@@ -261,14 +263,14 @@ def _as_it_was(session: SessionFile, mark: Mark) -> _Standing | None:
     return _Standing(parent, cut.nodes, later, "", list(cut.remarks))
 
 
-def _kept(transcript: Transcript, mark: Mark) -> tuple[Sequence[Node], str, list[str]]:
-    """The records up to the mark, or why there are none; and what a person should hear of it."""
+def _records_to_mark(transcript: Transcript, mark: Mark) -> tuple[Sequence[Node], str, list[str]]:
+    """The records up to the mark, or the reason why they are lost; and remarks for the user."""
     row = linearize(transcript.chain)
     place = next((place for place, node in enumerate(row.nodes, 1) if node.uuid == mark.uuid), 0)
     kept = row.nodes[: standalone_count(row, place)]
     if not any(node.spoken for node in kept):
         lost = _why_lost(transcript, mark, place)
-        return (), lost, [f"{mark.what} can't be found any more ({lost}): the new session holds the report alone."]
+        return (), lost, [f"{mark.subject} can't be found any more ({lost}): the new session holds the report alone."]
     moved = any(node.spoken for node in row.nodes[len(kept) : place])
     return kept, "", ["The cut is a little before the mark, so that no tool call is split."] if moved else []
 
@@ -284,10 +286,10 @@ def _why_lost(transcript: Transcript, mark: Mark, place: int) -> str:
     return "its record is gone" if there is None else "it lies on an abandoned branch"
 
 
-def _left_out(parent: ParentScan, nodes: Sequence[Node], after: int | None, where: Where) -> LeftOut | None:
-    """What of the conversation the child does not hold; None where nobody said anything in it.
+def _find_left_out(parent: ParentScan, nodes: Sequence[Node], after: int | None, where: Where) -> LeftOut | None:
+    """The records that the child does not hold; None where nobody said anything in them.
 
-    ``after`` is where it begins if that is not among the ``nodes``: a compaction took it.
+    ``after`` is the first of them where a compaction took it, so that it is not among the ``nodes``.
     """
     if not any(node.said for node in nodes):
         return None
@@ -311,5 +313,5 @@ class _EndingSeen:
             self._text = message(record).get("content")
 
     def checks(self) -> list[Check]:
-        """What was seen."""
+        """The check of the child's ending."""
         return [Check("the report is whole", self._text == self._wanted)]

@@ -18,7 +18,7 @@ from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import one_line, plain
 
-if TYPE_CHECKING:  # what a child is decided with is nothing to a mark
+if TYPE_CHECKING:  # setting a mark does not load what plans a child
     from resume_hooks.parts.marks.back import BackPlan, LeftOut
 
 _STAYS = "that brings back the conversation up to here; files, git and processes stay as they are"
@@ -27,10 +27,10 @@ _UNITS = (("day", DAY), ("hour", HOUR), ("minute", MINUTE))
 
 
 def set_card(placed: Placed, trigger: Trigger, *, replaced: bool, already: bool) -> str:
-    """``>mark``: what was marked, and how to come back."""
+    """The card of ``>mark``: the new mark, and how to come back."""
     slash = trigger.slash
     done = "already set here" if already else "replaced" if replaced else "set"
-    marked = list(_described(placed.mark))
+    marked = list(_mark_lines(placed.mark))
     if placed.unfinished and not already:
         marked.append("the answer is not finished: the mark stands after the last whole step")
     # Ctrl+C clears the box, but beside a working model it ends the turn.
@@ -56,14 +56,14 @@ def set_card(placed: Placed, trigger: Trigger, *, replaced: bool, already: bool)
 
 
 def question_card(active: Mark, goal: str, unkept: str, trigger: Trigger) -> str:
-    """A second ``>mark``: the one that is active, and how to replace it; ``unkept`` says why it can't be."""
+    """The card of a second ``>mark``: the active mark, and how to replace it; ``unkept`` says why it can't be."""
     yes = f"{trigger.name('mark')} yes"
     new = [f"new goal: {one_line(plain(goal), ROW * 2)}"] if goal else []
     ways = [unkept or f"replace it by one here    {yes}"]
     lines = [
-        f"mark not set · another is active, set {age(active)}",
+        f"mark not set · another is active, set {age_of_mark(active)}",
         "",
-        *(f"  {line}" for line in (*_described(active, its=True), *new)),
+        *(f"  {line}" for line in (*_mark_lines(active, its=True), *new)),
         "",
         *(f"  {line}" for line in ways),
         f"  back to that one          {trigger.name('back')} what you found out",
@@ -74,27 +74,29 @@ def question_card(active: Mark, goal: str, unkept: str, trigger: Trigger) -> str
 
 
 def cancelled_card(active: Mark | None, trigger: Trigger, *, asked: bool) -> str:
-    """``>mark cancel``: the question discarded, and what stays; or the mark forgotten."""
+    """The card of ``>mark cancel``: the question is discarded and the mark stays, or the mark is forgotten."""
     if active is None:
         return refusal_card(NONE, last=f"To set one: {trigger.name('mark')} [goal]")
     done = "stays" if asked else "forgotten"
-    return "\n".join([f"mark {done}, set {age(active)}", *(f"  {line}" for line in _described(active))])
+    return "\n".join([f"mark {done}, set {age_of_mark(active)}", *(f"  {line}" for line in _mark_lines(active))])
 
 
 def unasked_card(active: Mark | None, trigger: Trigger, *, expired: bool) -> str:
-    """A yes to which nothing is open."""
+    """The card of a yes without an open question."""
     why = f"the question is older than {OPEN // 60} minutes" if expired else "no question about a mark is open"
     words, typed = f"there is nothing to confirm: {why}", f"{trigger.name('mark')} [goal]"
     if active is None:
         return refusal_card(words, f"  {NONE}", last=f"First: {typed}")
-    described = "\n".join(f"  {line}" for line in (f"a mark is active, set {age(active)}:", *_described(active)))
+    described = "\n".join(
+        f"  {line}" for line in (f"a mark is active, set {age_of_mark(active)}:", *_mark_lines(active))
+    )
     return refusal_card(words, described, last=f"Replace: {typed}")
 
 
 def back_card(receipt: Receipt, copied: Copied, made: BackPlan, *, slash: bool) -> str:
-    """``>back``: the child, what it holds, what stays, and the ways into it."""
+    """The card of ``>back``: the child, its contents, what stays as it is, and the ways into it."""
     mark, goal = made.mark, f": {one_line(plain(made.mark.goal), ROW)}" if made.mark.goal else ""
-    place = f"back to the mark, set {age(mark)}{goal}"
+    place = f"back to the mark, set {age_of_mark(mark)}{goal}"
     if mark.left:
         place = f"back to where this fork left {mark.left}; what it found is told there"
     elif made.lost:
@@ -102,13 +104,13 @@ def back_card(receipt: Receipt, copied: Copied, made: BackPlan, *, slash: bool) 
     facts = [
         place,
         *([f"report: {one_line(plain(made.report), ROW * 2)}"] if made.report else []),
-        *left_alone(receipt, made.left_out),
+        *untouched_lines(receipt, made.left_out),
     ]
     return child_card("back", receipt, copied, facts, slash=slash)
 
 
-def left_alone(receipt: Receipt, left_out: LeftOut | None, old: str = "this one") -> list[str]:
-    """What going back leaves as it is, in lines, and how files are brought back; ``old`` is the session it began in."""
+def untouched_lines(receipt: Receipt, left_out: LeftOut | None, old: str = "this one") -> list[str]:
+    """Lines that say what going back leaves untouched, and how to bring files back; ``old`` is the session left."""
     facts = ["files, git and processes stay as they are"]
     if left_out is None:
         return facts
@@ -120,8 +122,8 @@ def left_alone(receipt: Receipt, left_out: LeftOut | None, old: str = "this one"
     return [f"not in the new session, still in {old}: {left_out.span}", *facts]
 
 
-def standing_card(receipt: Receipt, copied: Copied, trigger: Trigger, *, slash: bool) -> str:
-    """A ``>back`` whose mark was used by the last one: the child that stands.
+def existing_child_card(receipt: Receipt, copied: Copied, trigger: Trigger, *, slash: bool) -> str:
+    """The card of a ``>back`` whose mark the last one used up: the child that it made.
 
     A slash command was typed anew, so its text is another report; a ``>`` one may be a stray Enter, and is still in
     the input box.
@@ -131,8 +133,8 @@ def standing_card(receipt: Receipt, copied: Copied, trigger: Trigger, *, slash: 
     return child_card("already back", receipt, copied, facts, slash=slash)
 
 
-def none_card(trigger: Trigger) -> str:
-    """A ``>back`` without a mark."""
+def no_mark_card(trigger: Trigger) -> str:
+    """The card of a ``>back`` without a mark."""
     return refusal_card(
         NONE,
         trigger.text and f"  Your text: {trigger.text}",
@@ -140,7 +142,7 @@ def none_card(trigger: Trigger) -> str:
     )
 
 
-def age(mark: Mark) -> str:
+def age_of_mark(mark: Mark) -> str:
     """How long ago a mark was set, in the largest unit that fits."""
     set_at = clock.parse(mark.started_at)
     seconds = max(0, round((datetime.now(UTC) - set_at).total_seconds())) if set_at else 0
@@ -150,6 +152,6 @@ def age(mark: Mark) -> str:
     return "just now"
 
 
-def _described(mark: Mark, *, its: bool = False) -> Sequence[str]:
+def _mark_lines(mark: Mark, *, its: bool = False) -> Sequence[str]:
     goal = f"{'its ' * its}goal: {one_line(plain(mark.goal), ROW * 2)}" if mark.goal else "no goal given"
     return goal, f"after record {mark.session_id[:8]}:{mark.record}"

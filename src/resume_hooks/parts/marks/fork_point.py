@@ -1,4 +1,4 @@
-"""What ``back`` goes back to in a session without a mark: its original's, or where a fork left its parent."""
+"""The target of ``back`` in a session without a mark: its original's mark, or where a fork left its parent."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ COPIES = frozenset({"trim", "untrim"})
 
 
 def fork_point(session: SessionFile, where: Where) -> Mark | None:
-    """The last message that a fork holds of its parent; None for a session that is no fork. Reads, writes nothing.
+    """The last message that a fork holds of its parent; None for a session that is not a fork. Only reads.
 
-    Of a trimmed or untrimmed copy the mark of what it is a copy of. Where a fork's records don't name those that they
-    were, it is the last one that the parent has, too. NoMark where nothing tells.
+    A trimmed or untrimmed copy gets the mark of its original. Where a fork's records don't name the parent's, it is
+    the last message that the parent has, too. NoMark where nothing tells.
     """
     family = Family(where)
     parent = above = family.parent_of(session.path)
     while above is not None and above.kind in COPIES:
-        if (mark := state.settled(above.session_id)) is not None:
+        if (mark := state.wait_for_mark(above.session_id)) is not None:
             return mark
         path = family.locate(above, session.path)
         above = family.parent_of(path) if path else None
@@ -59,8 +59,8 @@ def fork_point(session: SessionFile, where: Where) -> Mark | None:
     return Mark(session.session_id, last.uuid, last.number, "", at, parent.session_id)
 
 
-def on_parent(session: SessionFile, left_at: str, where: Where) -> list[str]:
-    """What a person should hear of a fork's parent that was gone on in after the instant at which it was left."""
+def remarks_on_parent(session: SessionFile, left_at: str, where: Where) -> list[str]:
+    """Remarks for the user if a fork's parent went on after ``left_at``, the instant of the fork."""
     family = Family(where)
     parent = family.parent_of(session.path)
     path = family.locate(parent, session.path) if parent else None

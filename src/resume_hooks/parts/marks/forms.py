@@ -28,12 +28,12 @@ class MarkForm(Strict):
     file: str
     written: bool = Field(description="a mark was set or forgotten")
     active: bool
-    mark: MarkRow | None = Field(description="the one that this is about; null where there is none")
+    mark: MarkRow | None = Field(description="the mark that was set, shown or forgotten; null without one")
     replaced: MarkRow | None
 
 
 class BackFacts(Strict):
-    """What ``back`` goes back to, and what it leaves out."""
+    """The place that ``back`` goes back to, and the records that it leaves out."""
 
     mark: str = returned(lambda to: f"{to.mark.session_id}:{to.mark.record}", "reference: session and record")
     goal: str = returned(lambda to: to.mark.goal)

@@ -14,7 +14,7 @@ from resume_hooks.hooks import confirmations, pending_handoff
 from resume_hooks.hooks.confirmations import Question
 from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit, without_transcript
 from resume_hooks.parts.marks import cards, state
-from resume_hooks.parts.marks.state import Placed, place
+from resume_hooks.parts.marks.state import Placed, place_mark
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.text import plain
 
@@ -29,20 +29,20 @@ def answer(request: Request) -> TriggerAnswer:
         raise InSubagent
     if request.trigger.verb == "back":
         if request.path is None:
-            return show(cards.none_card(request.trigger))
+            return show(cards.no_mark_card(request.trigger))
         with one_at_a_time(request.session, request.where):
-            return _back(request)
+            return _go_back(request)
     if request.path is None:
         raise without_transcript(NothingToMark, "There is nothing to mark")
     session = request.session
     if request.text.lower() == CANCEL:
-        return _cancel(session, request)
-    return _replace(session, request) if request.text.lower() == YES else _set(session, request)
+        return _cancel_mark(session, request)
+    return _replace_mark(session, request) if request.text.lower() == YES else _set_mark(session, request)
 
 
-def _set(session: SessionFile, request: Request) -> TriggerAnswer:
-    placed = _placed(session, request.text, request)
-    active = state.find(session.session_id)
+def _set_mark(session: SessionFile, request: Request) -> TriggerAnswer:
+    placed = _place_mark(session, request.text, request)
+    active = state.find_mark(session.session_id)
     if active is not None and not active.is_at(placed.mark):
         unkept = ""
         try:
@@ -51,51 +51,51 @@ def _set(session: SessionFile, request: Request) -> TriggerAnswer:
             unkept = f"A yes can't be waited for ({error.strerror}). In a shell: {request.command} --yes"
         return show(cards.question_card(active, placed.mark.goal, unkept, request.trigger))
     if active is None:
-        state.keep(placed.mark)
+        state.save_mark(placed.mark)
     else:
         placed = placed._replace(mark=active)
     return show(cards.set_card(placed, request.trigger, replaced=False, already=active is not None))
 
 
-def _cancel(session: SessionFile, request: Request) -> TriggerAnswer:
-    """Leave the mark where a question was to replace it, else forget it."""
+def _cancel_mark(session: SessionFile, request: Request) -> TriggerAnswer:
+    """Discard the question that asked to replace the mark; without a question, forget the mark."""
     question = confirmations.find(session.session_id, AGAIN)
     asked = confirmations.take(session.session_id, AGAIN) and question is not None and question.is_open
-    active = state.find(session.session_id)
+    active = state.find_mark(session.session_id)
     if not asked:
-        state.clear(session.session_id)
+        state.clear_mark(session.session_id)
     return show(cards.cancelled_card(active, request.trigger, asked=asked))
 
 
-def _replace(session: SessionFile, request: Request) -> TriggerAnswer:
-    """Act on a yes: the goal is that of the question, the place the one where it is answered."""
+def _replace_mark(session: SessionFile, request: Request) -> TriggerAnswer:
+    """Act on a yes: set the mark at the present end of the session, with the goal that the question named."""
     question = confirmations.find(session.session_id, AGAIN)
     if question is None or not question.is_open:
-        active = state.find(session.session_id)
+        active = state.find_mark(session.session_id)
         return show(cards.unasked_card(active, request.trigger, expired=question is not None))
-    placed = _placed(session, question.options, request)
-    state.keep(placed.mark)
+    placed = _place_mark(session, question.options, request)
+    state.save_mark(placed.mark)
     confirmations.take(session.session_id, AGAIN)
     return show(cards.set_card(placed, request.trigger, replaced=True, already=False))
 
 
-def _placed(session: SessionFile, goal: str, request: Request) -> Placed:
+def _place_mark(session: SessionFile, goal: str, request: Request) -> Placed:
     with time_limit(request.command):
-        return place(session, goal)
+        return place_mark(session, goal)
 
 
-def _back(request: Request) -> TriggerAnswer:
-    mark = state.settled(request.session_id)
+def _go_back(request: Request) -> TriggerAnswer:
+    mark = state.wait_for_mark(request.session_id)
     if mark is None:
-        if (standing := _standing(request, plain(request.text).strip())) is not None:
+        if (standing := _existing_child_answer(request, plain(request.text).strip())) is not None:
             return standing
-        # What finds a fork's place, and what a child is written and checked with, is nothing to a mark.
+        # Setting a mark does not load what finds a fork's place, or writes and checks a child.
         from resume_hooks.parts.marks.fork_point import fork_point
 
         with time_limit(request.command):
             mark = fork_point(request.session, request.where)
         if mark is None:
-            return _standing(request) or show(cards.none_card(request.trigger))
+            return _existing_child_answer(request) or show(cards.no_mark_card(request.trigger))
     from resume_hooks.derive.child.write import write
     from resume_hooks.parts.marks import back
 
@@ -104,9 +104,9 @@ def _back(request: Request) -> TriggerAnswer:
             back.EMPTY, f"Type it after the command: {request.typed} what you found out and what came of it"
         )
     with time_limit(request.command):
-        decided = back.plan(request.session, mark, request.text, request.where)
+        decided = back.plan_back(request.session, mark, request.text, request.where)
     # Outside the limit: what is written is never cut in two.
-    with state.used(mark):
+    with state.use_up_mark(mark):
         receipt = write(decided.child, request.where)
     with contextlib.suppress(OSError):
         confirmations.take(request.session_id, AGAIN)  # a yes to an older question would set one anew
@@ -117,11 +117,11 @@ def _back(request: Request) -> TriggerAnswer:
     )
 
 
-def _standing(request: Request, report: str = "") -> TriggerAnswer | None:
-    """The child that the last ``>back`` made, with this report; None where there is none, or somebody went on."""
+def _existing_child_answer(request: Request, report: str = "") -> TriggerAnswer | None:
+    """The answer with the child that the last ``>back`` made of this report; None if it is gone or was gone on in."""
     standing = existing_child(request.session, "back", request.where, report=report)
     return standing and TriggerAnswer(
         standing.in_client,
-        lambda copied: cards.standing_card(standing, copied, request.trigger, slash=request.slash),
+        lambda copied: cards.existing_child_card(standing, copied, request.trigger, slash=request.slash),
         remark=f"Nothing new was made: this is the session from your last {request.typed}.",
     )

@@ -29,7 +29,7 @@ KEPT = 60 * 86_400
 """Seconds after which a mark is swept; the client deletes sessions after 30 days."""
 
 MAX_UUID = 200
-"""Characters of a record's id: longer ones are none."""
+"""Characters of a record's id; anything longer is not an id."""
 
 _PREFIX = "mark-"
 
@@ -51,17 +51,17 @@ class Mark(NamedTuple):
     left: str = ""
 
     @property
-    def what(self) -> str:
-        """What it is, to begin a sentence with."""
+    def subject(self) -> str:
+        """The subject of a sentence about it."""
         return "The place where the fork left its parent" if self.left else "The mark"
 
     def is_at(self, other: Mark) -> bool:
-        """Whether another one marks the same place for the same goal."""
+        """Whether another mark has the same place and the same goal."""
         return (self.uuid, self.goal) == (other.uuid, other.goal)
 
 
-def after_delete(session_id: str, _: Where) -> list[str]:
-    """Remove the mark of a session that was deleted: its goal is the user's own words. Nothing is to be said of it."""
+def remove_mark_after_delete(session_id: str, _: Where) -> list[str]:
+    """Remove the mark of a deleted session, since its goal is the user's own words; adds no remark."""
     hook_state.take(f"{_PREFIX}{session_id}.json")
     return []
 
@@ -73,11 +73,11 @@ class Placed(NamedTuple):
     unfinished: bool
 
 
-def place(session: SessionFile, goal: str = "") -> Placed:
-    """The mark of this moment. Reads, writes nothing.
+def place_mark(session: SessionFile, goal: str = "") -> Placed:
+    """The mark of this moment. Only reads.
 
-    While the model works it stands after the last step that is whole. NothingToMark where nobody spoke yet,
-    InSubagent for a sub-agent's transcript, UsageError for what is no goal.
+    While the model works it stands after the last whole step. NothingToMark where nobody spoke yet,
+    InSubagent for a sub-agent's transcript, UsageError for a goal that is too long.
     """
     goal = encodable(goal.strip())
     if len(goal) > MAX_GOAL:
@@ -105,20 +105,20 @@ def refuse_subagent(session: SessionFile) -> None:
         raise InSubagent
 
 
-def keep(mark: Mark) -> None:
-    """Make a mark the session's own, in place of the last one. WriteFailed where that can't be done."""
+def save_mark(mark: Mark) -> None:
+    """Save a mark as the session's only one. WriteFailed."""
     hook_state.sweep(_PREFIX, KEPT)
     try:
-        hook_state.keep(_name(mark.session_id), mark._asdict())
+        hook_state.keep(_note_name(mark.session_id), mark._asdict())
     except OSError as error:
         raise WriteFailed(
             f"The mark could not be kept: {error.strerror or error}", "Check free space and the state folder."
         ) from error
 
 
-def find(session_id: str) -> Mark | None:
-    """The session's mark; None where there is none that ``keep`` wrote."""
-    found = hook_state.find(_name(session_id))
+def find_mark(session_id: str) -> Mark | None:
+    """The session's mark; None where ``save_mark`` wrote none."""
+    found = hook_state.find(_note_name(session_id))
     uuid, record, goal, at = (found.get(key) for key in ("uuid", "record", "goal", "started_at"))
     if found.get("session_id") != session_id or not isinstance(uuid, str) or not 0 < len(uuid) <= MAX_UUID:
         return None
@@ -128,31 +128,31 @@ def find(session_id: str) -> Mark | None:
     return Mark(session_id, uuid, record, goal, started_at) if started_at else None
 
 
-def clear(session_id: str) -> bool:
-    """Forget the session's mark; False where there was none."""
-    return hook_state.take(_name(session_id))
+def clear_mark(session_id: str) -> bool:
+    """Delete the session's mark; False where it had none."""
+    return hook_state.take(_note_name(session_id))
 
 
-def settled(session_id: str) -> Mark | None:
-    """The session's mark; a ``back`` that is at work on it is waited for, since it uses it up."""
-    hook_state.wait(_name(session_id))
-    return find(session_id)
+def wait_for_mark(session_id: str) -> Mark | None:
+    """The session's mark, once no other ``back`` is at work on it: one that succeeds uses it up."""
+    hook_state.wait(_note_name(session_id))
+    return find_mark(session_id)
 
 
 @contextlib.contextmanager
-def used(mark: Mark) -> Iterator[None]:
-    """Use a mark up by what the block makes; it stays where the block fails. Where a fork left is used up by nothing.
+def use_up_mark(mark: Mark) -> Iterator[None]:
+    """Use up a mark if the block succeeds. The place where a fork left its parent is never used up.
 
-    NoMark where it is not the session's any more, or another ``back`` is at work on it.
+    NoMark where it is not the session's mark any more, or another ``back`` is at work on it.
     """
     if mark.left:
         yield
         return
-    name = _name(mark.session_id)
+    name = _note_name(mark.session_id)
     if not hook_state.begin(name):
         raise NoMark(BUSY, "Wait a moment.")
     try:
-        if find(mark.session_id) != mark:
+        if find_mark(mark.session_id) != mark:
             raise NoMark(NONE, "It was used or replaced meanwhile.")
         yield
         hook_state.take(name)
@@ -160,5 +160,5 @@ def used(mark: Mark) -> Iterator[None]:
         hook_state.end(name)
 
 
-def _name(session_id: str) -> str:
+def _note_name(session_id: str) -> str:
     return f"{_PREFIX}{session_id}.json"

@@ -1,4 +1,4 @@
-"""Folders that moved: where a session's folder went, copies for the new place, sessions that lie in two folders."""
+"""Folders that moved: their new place, copies of sessions for it, and sessions that lie in two folders."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ PART = Part(
             "delete",
             ("--other-copies",),
             "Of a SESSION in several folders: all copies but one.",
-            "verbs.other_copies:delete_others",
+            "verbs.other_copies:delete_other_copies",
         ),
     ),
-    checks=(Check("copies", "copies:check", before="giants"),),
+    checks=(Check("copies", "copies:check_copies", before="giants"),),
     answers=(
-        Answer("homes of a session", "find_moved_repo:homes"),
+        Answer("homes of a session", "find_moved_repo:homes_of_session"),
         Answer("notes on a session", "copies:copies_note"),
-        Answer("at a start in a new folder", "rehome:start_line"),
-        Answer("of a new folder", "rehome:folder_line"),
-        Answer("of the others of a folder", "rehome:others"),
+        Answer("at a start in a new folder", "rehome:line_at_start"),
+        Answer("of a new folder", "rehome:line_of_new_folder"),
+        Answer("of the others of a folder", "rehome:note_on_other_sessions"),
     ),
 )

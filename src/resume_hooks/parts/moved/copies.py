@@ -1,7 +1,7 @@
 """Sessions whose file lies in several project folders: clients resume no such id from any other folder.
 
-Which copy is to stay is decided by what they hold: one that has all that the others have. Where each says something of
-its own a person decides, by naming a path.
+The copy that holds all records of the others stays. Where each has records of its own the user decides, by naming a
+path.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 class SessionCopies(NamedTuple):
-    """The copy that stays, and those that go; ``missing`` are records that it lacks, of all of them."""
+    """The copy that stays, and those that go; ``missing`` counts the records of the others that it lacks."""
 
     kept: SessionFile
     others: tuple[SessionFile, ...]
     missing: int
 
 
-def doubled(where: Where) -> list[list[SessionFile]]:
+def sessions_in_several_folders(where: Where) -> list[list[SessionFile]]:
     """The sessions that lie in several project folders: the copies of each, the newest first."""
     copies = defaultdict[str, list[SessionFile]](list)
     for session in all_sessions(where):
@@ -37,7 +37,7 @@ def doubled(where: Where) -> list[list[SessionFile]]:
 
 
 def copies_note(session_id: str, where: Where) -> str:
-    """What to say of a session that lies in several folders, and what helps; ``""`` of any other."""
+    """The note on a session that lies in several folders, with the remedy; ``""`` for any other session."""
     copies = all_sessions(where, session_id)
     if len(copies) < 2:
         return ""
@@ -47,8 +47,8 @@ def copies_note(session_id: str, where: Where) -> str:
     )
 
 
-def choose(named: SessionFile, where: Where, *, by_path: bool) -> SessionCopies:
-    """Which copy of the session stays: ``named`` if it was named ``by_path``, else the one that has all of it.
+def choose_copy(named: SessionFile, where: Where, *, by_path: bool) -> SessionCopies:
+    """Choose the copy that stays: ``named`` if it was named ``by_path``, else the one that has every record.
 
     UsageError for a session that lies in one place; ResumeHooksError where each has something of its own.
     """
@@ -63,18 +63,18 @@ def choose(named: SessionFile, where: Where, *, by_path: bool) -> SessionCopies:
         told = "; ".join(f"{copy.path} lacks {counted(lacking[copy.path], 'record')} of the others" for copy in copies)
         raise ResumeHooksError(
             f"Work went on in several copies: {told}",
-            "Name the one that stays by its path; a fork keeps what another one says: "
+            "Name the one that stays by its path; a fork keeps another one's records: "
             f"resume-hooks fork {quoted(copies[-1].path)}",
         )
     others = tuple(copy for copy in copies if copy.path != kept.path)
     return SessionCopies(kept, others, lacking[kept.path])
 
 
-def check(_: str) -> Finding:
-    """Whether a session lies in several folders, which newer clients refuse to resume, as doctor says it."""
-    from resume_hooks.maintenance.doctor import ok, problem  # who asks for a note waits for no doctor
+def check_copies(_: str) -> Finding:
+    """Doctor's finding on sessions that lie in several folders, which newer clients refuse to resume."""
+    from resume_hooks.maintenance.doctor import ok, problem  # only doctor needs these, a note does not
 
-    found = doubled(Where())
+    found = sessions_in_several_folders(Where())
     if not found:
         return ok("every session lies in one project folder")
     own = found[0][0].session_id

@@ -1,7 +1,7 @@
-"""Where the folder of a session went, where it is gone: folders that hold what the session made and worked on.
+"""The new place of a session's folder that is gone: folders with the commits and files that the session worked on.
 
-Read-only, and bounded: so many folders, so much of the transcript, ``PATIENCE`` for git in all. What a transcript says
-is evidence for a person to judge, nothing more.
+Read-only, and bounded: so many folders, so much of the transcript, ``PATIENCE`` for git in all. A transcript gives
+evidence for a person to judge, nothing more.
 """
 
 from __future__ import annotations
@@ -34,42 +34,42 @@ ONE_ANSWER = 0.3
 """Seconds that git has for one."""
 
 MOST = 5
-"""Homes that are offered."""
+"""Most folders that are offered."""
 
 FOLDERS = 300
-"""Folders that are looked at."""
+"""Most folders that are looked at."""
 
 SIBLINGS = 100
-"""Folders beside the one that is gone."""
+"""Most folders that are looked at beside the one that is gone."""
 
 TRACES = 200
-"""Commits, and files, that are looked for."""
+"""Most commits, and files, that are looked for."""
 
 _COMMIT = re.compile(
     rb"\[[^\s\[\]\"]{1,200} (?:\(root-commit\) )?([0-9a-f]{7,40})\]|(?<![0-9a-f])([0-9a-f]{40})(?![0-9a-f])"
 )
-"""A commit as ``git commit`` tells of it, or a whole id."""
+"""A commit as ``git commit`` prints it, or a whole id."""
 
 _FILE = re.compile(rb'"(?:file_path|filePath|notebook_path)":("(?:[^"\\]|\\.){1,4096}")')
 
 
 class Traces(NamedTuple):
-    """What a session tells of its ``folder``: ids of commits, newest first, and files, relative to it."""
+    """Traces of a session's ``folder``: ids of commits, newest first, and files, relative to it."""
 
     folder: str
     commits: tuple[str, ...]
     files: tuple[str, ...]
 
 
-def homes(path: str, folder: str, here: str, where: Where) -> list[MovedFolder]:
-    """The folders that something speaks for where the ``folder`` of the session at ``path`` is gone; the best first."""
-    known = neighbours(one.path for one in all_sessions(where))
-    likely = [here, *main_checkout(folder, where), *siblings(folder), *known]
-    return places(traces(path, folder), likely, where)[:MOST]
+def homes_of_session(path: str, folder: str, here: str, where: Where) -> list[MovedFolder]:
+    """The likely new places of the lost ``folder`` of the session at ``path``, the likeliest first."""
+    known = neighbour_folders(one.path for one in all_sessions(where))
+    likely = [here, *main_checkout(folder, where), *sibling_folders(folder), *known]
+    return likely_folders(read_traces(path, folder), likely, where)[:MOST]
 
 
-def traces(path: str, folder: str) -> Traces:
-    """What the end of the transcript at ``path`` tells of the ``folder`` that it worked in. SessionNotFound as ever."""
+def read_traces(path: str, folder: str) -> Traces:
+    """Traces of the ``folder`` at the end of the transcript at ``path``. SessionNotFound if it can't be read."""
     with open_transcript(path) as stream:
         stream.seek(max(0, os.fstat(stream.fileno()).st_size - REACH))
         text = stream.read(REACH)
@@ -85,15 +85,15 @@ def traces(path: str, folder: str) -> Traces:
     return Traces(folder, tuple(reversed(commits))[:TRACES], tuple(reversed(files))[:TRACES])
 
 
-def places(found: Traces, folders: Iterable[str], where: Where) -> list[MovedFolder]:
-    """The folders that something speaks for, the likeliest first: among ``folders`` and the worktrees of them."""
+def likely_folders(found: Traces, folders: Iterable[str], where: Where) -> list[MovedFolder]:
+    """The folders with evidence, the likeliest first: among ``folders`` and their worktrees."""
     deadline = time.monotonic() + PATIENCE
     old = canonical(found.folder)
     likely = []
-    for root, worktree in _roots(folders, old, main_checkout(old, where)):
-        folder = _placed(root, old, found.files)
-        known = _known(root, found.commits, where, deadline) if found.commits else ()
-        files = _held(folder, found.files)
+    for root, worktree in _roots_to_look_at(folders, old, main_checkout(old, where)):
+        folder = _place_in_repository(root, old, found.files)
+        known = _commits_in_repository(root, found.commits, where, deadline) if found.commits else ()
+        files = _count_files_in(folder, found.files)
         enough = 2 * files >= len(found.files) > 0
         if known or worktree or enough:
             likely.append(MovedFolder(folder, known, files, len(found.files), worktree))
@@ -101,15 +101,15 @@ def places(found: Traces, folders: Iterable[str], where: Where) -> list[MovedFol
     return list({place.folder: place for place in reversed(likely)}.values())[::-1]
 
 
-def neighbours(paths: Iterable[str]) -> Iterator[str]:
-    """The folders that the sessions at ``paths`` were started in, one of each project folder; those that are there."""
-    for ends in first_of_projects(paths, FOLDERS):
+def neighbour_folders(paths: Iterable[str]) -> Iterator[str]:
+    """The existing folders that the sessions at ``paths`` were started in, one for each project folder."""
+    for ends in first_session_of_projects(paths, FOLDERS):
         if os.path.isabs(ends.cwd) and "\0" not in ends.cwd and os.path.isdir(ends.cwd):
             yield ends.cwd
 
 
-def first_of_projects(paths: Iterable[str], most: int | None = None) -> Iterator[HeadTail]:
-    """The ends of the first session at ``paths`` of each project folder, of so many folders at ``most``."""
+def first_session_of_projects(paths: Iterable[str], most: int | None = None) -> Iterator[HeadTail]:
+    """The ends of the first session at ``paths`` of each project folder, for ``most`` folders."""
     first: dict[str, str] = {}
     for path in paths:
         first.setdefault(os.path.dirname(path), path)
@@ -118,8 +118,8 @@ def first_of_projects(paths: Iterable[str], most: int | None = None) -> Iterator
             yield HeadTail(path)
 
 
-def _roots(folders: Iterable[str], old: str, mains: Sequence[str]) -> Iterator[tuple[str, bool]]:
-    """Folders to look at: repositories whole, each with whether the old one is known as a worktree of it."""
+def _roots_to_look_at(folders: Iterable[str], old: str, mains: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """Folders to look at, of a repository its root; each with whether the old folder is known as its worktree."""
     seen: set[str] = set()
     for folder in folders:
         trees = worktrees(folder)
@@ -130,8 +130,8 @@ def _roots(folders: Iterable[str], old: str, mains: Sequence[str]) -> Iterator[t
                 yield tree, old in trees or any(main in trees for main in mains)
 
 
-def siblings(old: str) -> list[str]:
-    """Folders beside one that is gone, where a renamed one stands, or in the nearest folder above it that is left."""
+def sibling_folders(old: str) -> list[str]:
+    """Folders beside one that is gone, where a renamed one may stand, or below its nearest existing ancestor."""
     above = os.path.dirname(canonical(old))
     while not os.path.isdir(above):
         above = os.path.dirname(above)
@@ -143,21 +143,21 @@ def siblings(old: str) -> list[str]:
     return found[:SIBLINGS]
 
 
-def _placed(root: str, old: str, files: tuple[str, ...]) -> str:
-    """Where in a repository the old folder would be: the root, or the folder below it that the old path ends with."""
+def _place_in_repository(root: str, old: str, files: tuple[str, ...]) -> str:
+    """The place of the old folder in a repository: the root, or the folder below it that the old path ends with."""
     parts = old.strip(os.sep).split(os.sep)
     ends = (os.path.join(root, *parts[start:]) for start in range(1, len(parts)))
     below = [folder for folder in ends if os.path.isdir(folder)]
     wanted = [root, *below] if os.path.basename(root) == parts[-1] else [*below, root]
-    return max(wanted, key=lambda folder: _held(folder, files))  # the first of equals
+    return max(wanted, key=lambda folder: _count_files_in(folder, files))  # the first of equals
 
 
-def _held(folder: str, files: tuple[str, ...]) -> int:
+def _count_files_in(folder: str, files: tuple[str, ...]) -> int:
     return sum(os.path.isfile(os.path.join(folder, file)) for file in files)
 
 
-def _known(root: str, commits: tuple[str, ...], where: Where, deadline: float) -> tuple[str, ...]:
-    """Those of the commits that a repository holds; none where git does not say so in time."""
+def _commits_in_repository(root: str, commits: tuple[str, ...], where: Where, deadline: float) -> tuple[str, ...]:
+    """The commits that a repository holds; empty where git does not answer in time."""
     if not os.path.lexists(os.path.join(root, ".git")):
         return ()
     asked = "".join(f"{commit}^{{commit}}\n" for commit in commits).encode()

@@ -18,6 +18,6 @@ class RehomeForm(Strict):
     """The copies of a moved folder's sessions."""
 
     was: str = Field(description="the folder that moved")
-    home: str = Field(description="what it is called now")
+    home: str = Field(description="its present path")
     made: list[ReceiptForm]
     left_out: list[LeftOutRow]

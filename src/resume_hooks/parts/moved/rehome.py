@@ -1,6 +1,6 @@
-"""Every session of a folder that moved: which folder that was, and a copy of each where it is now.
+"""A folder that moved: its former path, and copies of its sessions for the present one.
 
-In a folder without sessions whose repository had some elsewhere there is one line at the start.
+In a folder without sessions whose repository had some elsewhere, a start shows one line.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from resume_hooks.transcripts.provenance import read_parent
 THERE = "has a copy there already"
 
 ASKED = 10
-"""Sessions of a folder, the newest, that may tell what became of it."""
+"""Sessions of a folder, the newest ones, that are searched for traces of its new place."""
 
 LIMIT = 5.0
-"""Seconds for what sessions tell, where no start noted anything; nobody waits."""
+"""Seconds for reading sessions where no start noted anything; nobody waits."""
 
 
 class NotCopied(NamedTuple):
@@ -45,37 +45,39 @@ class NotCopied(NamedTuple):
 
 
 def former_folder(new: str, where: Where, limit: float = float("inf")) -> str:
-    """The folder that ``new`` was before, by git's files or by what its sessions tell.
+    """The former path of the folder ``new``, by git's files or by traces in sessions.
 
-    UsageError where none or several are likely. Of the sessions those are asked that are reached within the ``limit``,
-    in seconds.
+    UsageError where no folder or several are likely. Sessions are read for at most ``limit`` seconds.
     """
     until = time.monotonic() + limit
-    beside = removed_worktrees(new, where)  # what was worked on beside it never was it
-    found = noted_before(new, where)
+    beside = removed_worktrees(new, where)  # a former worktree of it is another folder
+    found = folders_noted_before(new, where)
     if not found:
-        firsts = find_moved_repo.first_of_projects(session.path for session in all_sessions(where))
+        firsts = find_moved_repo.first_session_of_projects(session.path for session in all_sessions(where))
         homes = (home_folder(ends, where) for ends in takewhile(lambda _: time.monotonic() < until, firsts))
         gone = (home for home in homes if os.path.isabs(home) and not os.path.isdir(home))
-        found = [old for old in gone if canonical(old) not in beside and _became(old, new, where)]
+        found = [old for old in gone if canonical(old) not in beside and _may_have_become(old, new, where)]
     if len(found) == 1:
         return found[0]
     if not found:
         raise UsageError(
-            f"No session of a folder that is gone names a commit or files of {new}", "Name the folder as it was called."
+            f"No session of a folder that is gone names a commit or files of {new}",
+            "Name the folder by its former path.",
         )
     raise UsageError(f"Several folders may have become {new}: {', '.join(found)}", "Name the one that you mean.")
 
 
-def noted_before(new: str, where: Where) -> list[str]:
-    """The folders with sessions that the repository in ``new`` lay in before, as starts there noted it.
+def folders_noted_before(new: str, where: Where) -> list[str]:
+    """The former folders, with sessions, of the repository in ``new``, as starts there noted them.
 
-    Its own log tells best, and of several such the one that was worked in last; a remote, where no log does.
+    Its own git log is the best evidence, then the last folder worked in; without a log its remote counts.
     """
     now = as_started(new)
     gone = [one for one in started_folders(where) if not one.is_there and canonical(one.path) != canonical(new)]
-    moved = _with_sessions((one.path for one in gone if one.git and one.git == now.git), where)
-    return moved[:1] or _with_sessions((one.path for one in gone if one.remote and one.remote == now.remote), where)
+    moved = _folders_with_sessions((one.path for one in gone if one.git and one.git == now.git), where)
+    return moved[:1] or _folders_with_sessions(
+        (one.path for one in gone if one.remote and one.remote == now.remote), where
+    )
 
 
 def own_sessions(folder: str, where: Where) -> list[SessionFile]:
@@ -84,27 +86,27 @@ def own_sessions(folder: str, where: Where) -> list[SessionFile]:
 
 
 def spoken_sessions(folder: str, where: Where) -> list[SessionFile]:
-    """Those of them that somebody asked or answered in."""
+    """The sessions of a folder in which a prompt or an answer stands, newest first."""
     return [session for session in own_sessions(folder, where) if HeadTail(session.path).says_something]
 
 
-def is_left(folder: str, where: Where) -> bool:
-    """Whether a folder is still there, with the repository that it was noted to be."""
+def is_still_there(folder: str, where: Where) -> bool:
+    """Whether a folder still exists, with the same repository as noted."""
     noted = any(one.path == folder and not one.is_there for one in started_folders(where))
     return os.path.isdir(folder) and not noted
 
 
-def rehome(
+def copy_sessions_home(
     sessions: Sequence[SessionFile], new: str, where: Where, advance: Callable[[int, int], None], *, dry_run: bool
 ) -> tuple[list[Receipt], list[NotCopied]]:
-    """A copy at home in ``new`` of each session that has none there, oldest first: the order by date stays.
+    """Copy each session that has no copy in ``new`` to there, oldest first, which keeps their order by date.
 
-    ``advance`` is called with the bytes done and the total. What can't be copied is left out, with the reason.
+    ``advance`` is called with the bytes done and the total. Sessions that can't be copied come back with the reason.
     """
     made, left, done = list[Receipt](), list[NotCopied](), 0
     total = sum(session.size for session in sessions)
     with only_maker(new, where):
-        there = _copied(new, where)
+        there = _sessions_with_copy(new, where)
         for session in sorted(sessions, key=lambda one: one.mtime):
             try:
                 if session.session_id in there:
@@ -119,57 +121,61 @@ def rehome(
     return made, left
 
 
-def others(old: str, new: str, where: Where) -> str:
-    """The answer to ``of the others of a folder``; ``""`` where it is still there, or each has a copy in ``new``."""
-    there = _copied(new, where)
-    left = [] if is_left(old, where) else [one for one in spoken_sessions(old, where) if one.session_id not in there]
+def note_on_other_sessions(old: str, new: str, where: Where) -> str:
+    """The answer to ``of the others of a folder``; ``""`` where it still exists, or each has a copy in ``new``."""
+    there = _sessions_with_copy(new, where)
+    left = (
+        []
+        if is_still_there(old, where)
+        else [one for one in spoken_sessions(old, where) if one.session_id not in there]
+    )
     command = typed(f"rehome {quoted(old)} --home {quoted(new)}")
     return f"{counted(len(left), 'other session')} of {plain_line(old)} can come too: {command}" if left else ""
 
 
-def _with_sessions(folders: Iterable[str], where: Where) -> list[str]:
+def _folders_with_sessions(folders: Iterable[str], where: Where) -> list[str]:
     """The folders that have sessions, the one with the newest first."""
     dated = [(found[0].mtime, folder) for folder in folders if (found := spoken_sessions(folder, where))]
     return [folder for _, folder in sorted(dated, reverse=True)]
 
 
-def _became(old: str, new: str, where: Where) -> bool:
-    """Whether one of the newest sessions of ``old`` tells of what ``new`` holds."""
+def _may_have_become(old: str, new: str, where: Where) -> bool:
+    """Whether one of the newest sessions of ``old`` has traces of ``new``."""
     for session in sessions_of(old, where)[:ASKED]:
         with contextlib.suppress(SessionNotFound):  # deleted since it was listed
-            found = find_moved_repo.places(find_moved_repo.traces(session.path, old), [new], where)
+            found = find_moved_repo.likely_folders(find_moved_repo.read_traces(session.path, old), [new], where)
             if any(place.folder == canonical(new) for place in found):
                 return True
     return False
 
 
-def _copied(new: str, where: Where) -> set[str]:
-    """The sessions that have a copy at home in the folder, as the copies tell: a killed rehome noted no link."""
+def _sessions_with_copy(new: str, where: Where) -> set[str]:
+    """The ids of sessions with a copy in the folder, read from the copies: a killed rehome noted no link."""
     named = (read_parent(copy.path) for copy in own_sessions(new, where))
     return {parent.session_id for parent in named if parent and parent.kind == fork.REHOMED}
 
 
-def start_line(event: dict[str, Any]) -> str:
-    """What a start says, by what earlier starts noted alone; ``""`` where nothing fits."""
-    new, where = _here(event), Where()
-    found = noted_before(new, where)
-    return _told(found[0], where) if len(found) == 1 else ""
+def line_at_start(event: dict[str, Any]) -> str:
+    """The line at a start, by the notes of earlier starts alone; ``""`` where nothing fits."""
+    new, where = _folder_of_event(event), Where()
+    found = folders_noted_before(new, where)
+    return _line_of_moved(found[0], where) if len(found) == 1 else ""
 
 
-def folder_line(event: dict[str, Any]) -> str:
-    """The same where nobody waits: also by what sessions tell."""
-    new, where = _here(event), Where()
+def line_of_new_folder(event: dict[str, Any]) -> str:
+    """The same line where nobody waits: also by traces in sessions."""
+    new, where = _folder_of_event(event), Where()
     try:
-        return _told(former_folder(new, where, LIMIT), where)
+        return _line_of_moved(former_folder(new, where, LIMIT), where)
     except UsageError:
         return ""
 
 
-def _here(event: dict[str, Any]) -> str:
+def _folder_of_event(event: dict[str, Any]) -> str:
     return canonical(os.environ.get("CLAUDE_PROJECT_DIR") or reply.field(event, "cwd") or os.getcwd())
 
 
-def _told(old: str, where: Where) -> str:
+def _line_of_moved(old: str, where: Where) -> str:
     count = counted(len(spoken_sessions(old, where)), "session")
     gone = f"This repository was in {plain_line(old)}, which has {count} and is gone"
     return f"{gone}; to copy them here, in a shell in this folder: {typed('rehome')}"

@@ -1,9 +1,10 @@
-"""The prompt that ``--to`` names, and the files as they were at it: which backup each had then, and where that lies.
+"""The prompt that ``--to`` names, and the files as they were at it: the backup of each, and its place.
 
-What names no prompt is refused, with the nearest prompts named.
+A target that names no prompt is refused, with the nearest prompts named.
 
-As the client does it: a file that was first tracked later is as it was before its first edit, and backups lie under
-the session's own id alone. A child got its own at birth; in its parent's folder the same name may be another content.
+As in the client, a file that was first tracked later is as it was before its first edit, and backups lie under the
+session's own id alone. A child gets its own backups when it is made; in its parent's folder the same name may hold
+another content.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import NamedTuple
 
 from resume_hooks.errors import CantRestore, NoFileHistory, UsageError
 from resume_hooks.parts.rewind_files.history import Backup, FileHistory, Prompt, State
-from resume_hooks.parts.rewind_files.plan import Expected, FilesPlan, StoredContent, WantedFile, decide
+from resume_hooks.parts.rewind_files.plan import Expected, FilesPlan, StoredContent, WantedFile, plan_files
 from resume_hooks.parts.rewind_files.safe_paths import ProjectRoot
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions import record_references
@@ -37,7 +38,7 @@ WORDS = 60
 
 
 class Target(NamedTuple):
-    """What was typed: a ``turn`` (0: the last), or a ``record`` (line or uuid), of ``session`` where that was named."""
+    """The target of ``--to``: a ``turn`` (0: the last), or a ``record`` (line or uuid) of ``session``, if named."""
 
     turn: int | None
     record: int | str
@@ -45,9 +46,9 @@ class Target(NamedTuple):
 
 
 class Aim(NamedTuple):
-    """A prompt with the state of files that counts there; not ``exact``: files were edited between that and the prompt.
+    """A prompt with its state of files; not ``exact``: files were edited between the state and the prompt.
 
-    ``states`` are all of the prompt's own branch and of those that went on from it.
+    ``states`` are those of the prompt's own branch, and of the branches that went on from it.
     """
 
     prompt: Prompt
@@ -56,8 +57,8 @@ class Aim(NamedTuple):
     states: tuple[State, ...]
 
 
-def parse(text: str) -> Target:
-    """What ``text`` names. UsageError for what names nothing."""
+def parse_target(text: str) -> Target:
+    """The target that ``text`` names. UsageError for any other text."""
     wanted = text.strip()
     number = wanted.lower().removeprefix("turn").strip()
     if number.isascii() and number.isdigit() and len(number) <= record_references.MAX_DIGITS and int(number):
@@ -74,27 +75,29 @@ def parse(text: str) -> Target:
     raise UsageError(f"'{one_line(plain_line(text), 60)}' names no message", FORMS)
 
 
-def aim(history: FileHistory, target: Target) -> Aim:
-    """The prompt that is meant, with its state. UsageError, NoFileHistory where there is no such."""
-    prompt = _prompt(history, target)
+def aim_at_prompt(history: FileHistory, target: Target) -> Aim:
+    """The prompt of a target, with its state. UsageError without such a prompt, NoFileHistory without a state."""
+    prompt = _find_prompt(history, target)
     beside = _Beside(history, prompt)
     states = tuple(state for state in history.states if not beside(state.message))
     reached = [state for state in states if state.line <= prompt.line]
     later = [state for state in states if state.line > prompt.line]
     own = next((state for state in reached if state.message == prompt.uuid), None)
     # 2.1.329 writes none where it ends within milliseconds of the answer (measured, -p).
-    same = own or _unedited(history, reached[-1:], prompt) or _unedited(history, later[:1], prompt)
+    same = (
+        own or _state_without_edits(history, reached[-1:], prompt) or _state_without_edits(history, later[:1], prompt)
+    )
     if same is None and not reached:
         first = next((one for one in history.prompts if later and one.uuid == later[0].message), None)
         raise NoFileHistory(
-            f"The client kept no state of the files at or before {told(prompt)}",
-            f"The first is at {told(first)}." if first else "Its file history belongs to another branch.",
+            f"The client kept no state of the files at or before {name_prompt(prompt)}",
+            f"The first is at {name_prompt(first)}." if first else "Its file history belongs to another branch.",
         )
     return Aim(prompt, same or reached[-1], same is not None, states)
 
 
-def _unedited(history: FileHistory, nearest: list[State], prompt: Prompt) -> State | None:
-    """The nearest state, if no tool wrote a file between it and a prompt: then it is the prompt's as well."""
+def _state_without_edits(history: FileHistory, nearest: list[State], prompt: Prompt) -> State | None:
+    """The nearest state, if no tool wrote a file between it and a prompt: then it is the prompt's state, too."""
     for state in nearest:
         start, end = sorted((state.line, prompt.line))
         if not any(start < line < end for line in history.edited):
@@ -102,14 +105,14 @@ def _unedited(history: FileHistory, nearest: list[State], prompt: Prompt) -> Sta
     return None
 
 
-def told(prompt: Prompt) -> str:
-    """A prompt in words that name it: its turn or line, and how it begins."""
+def name_prompt(prompt: Prompt) -> str:
+    """A prompt in words: its turn or line, and its beginning."""
     place = f"turn {prompt.turn}" if prompt.turn else f"line {prompt.line}"
     return f'{place} "{one_line(prompt.words, WORDS)}"'
 
 
-def _prompt(history: FileHistory, target: Target) -> Prompt:
-    """The prompt that was named. UsageError with its neighbours where it is none."""
+def _find_prompt(history: FileHistory, target: Target) -> Prompt:
+    """The prompt of a target. UsageError, with the nearest prompts, for a target that is not a prompt."""
     prompts = history.prompts
     if target.turn is not None:
         turns = [one for one in prompts if one.turn]
@@ -124,23 +127,25 @@ def _prompt(history: FileHistory, target: Target) -> Prompt:
     else:
         line = target.record
     if line is None:
-        raise UsageError(f"No record {target.record} in {history.session.path}", _named(prompts[-3:]))
+        raise UsageError(f"No record {target.record} in {history.session.path}", _nearest_prompts(prompts[-3:]))
     prompt = next((one for one in prompts if one.line == line), None)
     if prompt is None:
         place = bisect.bisect([one.line for one in prompts], line)
-        raise UsageError(f"Line {line} is no prompt of the user", _named(prompts[max(0, place - 1) : place + 1]))
+        raise UsageError(
+            f"Line {line} is not a prompt of the user", _nearest_prompts(prompts[max(0, place - 1) : place + 1])
+        )
     return prompt
 
 
-def _named(prompts: tuple[Prompt, ...]) -> str:
-    """The nearest prompts, each with what ``--to`` takes for it."""
-    return f"The nearest prompts: {'; '.join(f'{one.uuid} {told(one)}' for one in prompts)}."
+def _nearest_prompts(prompts: tuple[Prompt, ...]) -> str:
+    """The nearest prompts, each with its id for ``--to``."""
+    return f"The nearest prompts: {'; '.join(f'{one.uuid} {name_prompt(one)}' for one in prompts)}."
 
 
 class _Beside:
-    """Whether a message stands on a branch that left the conversation before a prompt: those states are not its own.
+    """Whether a message stands on a branch that left the conversation before a prompt: its states don't count there.
 
-    What has no ancestor in common with the prompt is not beside it: a compaction cuts the links.
+    A message without a common ancestor does not stand on one: a compaction cuts the links.
     """
 
     def __init__(self, history: FileHistory, prompt: Prompt) -> None:
@@ -170,20 +175,20 @@ class _Beside:
         return (node.uuid for node in trail)
 
 
-def plan(history: FileHistory, aimed: Aim, where: Where) -> FilesPlan:
-    """What takes the files back to a prompt. CantRestore where the project's folder is not sure or can't be opened."""
+def plan_rewind(history: FileHistory, aimed: Aim, where: Where) -> FilesPlan:
+    """Plan the files' way back to a prompt. CantRestore if the project's folder is uncertain or can't be opened."""
     session = history.session
     if not is_session_id(session.session_id):  # it becomes the name of a folder
         raise CantRestore(f"{session.path} has no session id, so no backup belongs to it", "Name another session.")
-    root = ProjectRoot.of(_home(session, where), where)
+    root = ProjectRoot.of_folder(_home_of_session(session, where), where)
     backups = StoredContent(where.file_history, (session.session_id,))
-    return decide(session.session_id, root, _wanted(history, aimed, root, backups))
+    return plan_files(session.session_id, root, _wanted_files(history, aimed, root, backups))
 
 
-def _home(session: SessionFile, where: Where) -> str:
-    """The session's own folder: the one that its transcript is kept for, or the recorded one if the user stands there.
+def _home_of_session(session: SessionFile, where: Where) -> str:
+    """The session's own folder: the one of its project folder, or the recorded one if that is the current folder.
 
-    CantRestore for any other: transcripts are moved, and another project may be by now where theirs was.
+    CantRestore for any other: transcripts get moved, and another project may lie now where theirs was.
     """
     glance = HeadTail(session.path)
     home, kept = home_folder(glance, where), os.path.dirname(session.path)
@@ -204,12 +209,14 @@ def _home(session: SessionFile, where: Where) -> str:
     )
 
 
-def _wanted(history: FileHistory, aimed: Aim, root: ProjectRoot, folder: StoredContent) -> Iterator[WantedFile]:
+def _wanted_files(history: FileHistory, aimed: Aim, root: ProjectRoot, folder: StoredContent) -> Iterator[WantedFile]:
     """Each file that was tracked at the prompt, or later, as it was then; the backups lie in a ``folder``.
 
-    A file goes by what it is called below the project's root, however a record calls it.
+    A file is identified by its path below the project's root, whatever path a record has for it.
     """
-    called = {path: root.place(path) for path in {*history.edits}.union(*(state.backups for state in history.states))}
+    called = {
+        path: root.place_of_path(path) for path in {*history.edits}.union(*(state.backups for state in history.states))
+    }
     places = {place.path: place for place in called.values()}
     edits = {called[path].path: edit for path, edit in history.edits.items()}
     states = {
@@ -231,7 +238,7 @@ def _wanted(history: FileHistory, aimed: Aim, root: ProjectRoot, folder: StoredC
     for path in sorted(paths):
         place, found, edit = places[path], own.get(path) or first.get(path), edits.get(path)
         if found is None or found.name == "":
-            yield WantedFile(place, why=UNKNOWN if found is None else "its backup has no name that a client gives")
+            yield WantedFile(place, why=UNKNOWN if found is None else "its backup has no name that a client would give")
             continue
         line, newest = last[path]
         expected = None  # what the session last knew of the file: by its last backup, or by an edit since

@@ -23,7 +23,7 @@ class RewindTo(Strict):
     turn: int | None = aimed(lambda at: at.prompt.turn or None, "null for a message that opens no turn")
     words: str = aimed(lambda at: at.prompt.words)
     exact: bool = Field(
-        description="false: the client kept no state there; it is the last one before, with edits between"
+        description="false: the client kept no state there; this is the last state before it, with edits between"
     )
 
 
@@ -35,21 +35,21 @@ class FileRow(Strict):
     )
     action: Literal["restore", "create", "delete", "none"]
     status: Literal["planned", "written", "unchanged", "missing", "refused"]
-    why: str = Field(description="why it is left alone; empty else")
+    why: str = Field(description="why it is left alone; else empty")
     changed_since: bool | None = Field(description="not as the session knew it last; null where that is not known")
-    added: int | None = changed(lambda change: change.difference.added, "lines; null for what is no text")
+    added: int | None = changed(lambda change: change.difference.added, "lines; null for a file that is not text")
     removed: int | None = changed(lambda change: change.difference.removed)
     mode: str | None = changed(
-        lambda change: f"{change.after.mode:o}" if change.after else None, "octal, as it is to be; null for no file"
+        lambda change: f"{change.after.mode:o}" if change.after else None, "octal, after the change; null for no file"
     )
     backup: str | None = changed(
         lambda change: os.path.join(change.source.root, *change.source.parts) if change.source else None,
-        "the kept content that is put back",
+        "the backup that is put back",
     )
 
 
 class RewindFilesForm(Strict):
-    """What putting files back changes, or changed."""
+    """The changes of files, planned or written."""
 
     session_id: str
     file: str

@@ -1,8 +1,8 @@
-"""What a session's records tell of the user's files: their states, prompt by prompt, and the last edits of each.
+"""A session's records of the user's files: their states, prompt by prompt, and the last edit of each.
 
 Measured on 2.1.42, 2.1.112 and 2.1.329: at each prompt the client notes a backup of every file that it tracks, as the
 file is before the turn. A file that is tracked from this turn on is added, as it was before its first edit: in another
-snapshot of the same prompt (old clients) or a delta (2.1.209 and later). No name of a backup: there was no file.
+snapshot of the same prompt (old clients) or a delta (2.1.209 and later). A null name of a backup: there was no file.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from resume_hooks.transcripts.records import USER, Record, string
 from resume_hooks.transcripts.transcript import scan
 
 MAX_PATHS = 10_000
-"""Files that a session may track; more are no client's doing."""
+"""Files that a session may track; no client tracks more."""
 
 _NAME = re.compile(r"[0-9a-f]{16}@v[0-9]{1,9}")
 
 
 class Backup(NamedTuple):
-    """A file as it was: ``name`` of its backup, None where there was no file, ``""`` where the record names none.
+    """A file's state: the ``name`` of its backup, None where there was no file, ``""`` for an invalid name.
 
-    ``folder`` is where the file lay, links resolved, as 2.1.329 notes it; ``""`` for unknown.
+    ``folder`` is the file's folder, links resolved, as 2.1.329 notes it; ``""`` for unknown.
     """
 
     name: str | None
@@ -41,7 +41,7 @@ class Backup(NamedTuple):
 
 
 class Prompt(NamedTuple):
-    """A user's message that files can be rewound to; ``turn`` counts as ``outline`` does, 0 for none of its turns."""
+    """A user's message that files can be rewound to; ``turn`` counts as in ``outline``, 0 for none."""
 
     uuid: str
     line: int
@@ -58,7 +58,7 @@ class State(NamedTuple):
 
 
 class Edit(NamedTuple):
-    """The last time that a tool wrote a file; ``digest`` is of its text then, ``""`` where the record does not say."""
+    """The last edit of a file by a tool; ``digest`` is of its text then, ``""`` where the record does not tell."""
 
     line: int
     digest: str
@@ -68,7 +68,7 @@ class Edit(NamedTuple):
 class FileHistory:
     """A session's file history; ``states`` in the order of their prompts, ``nodes`` are the linked records by uuid.
 
-    ``edits`` are the last of each path, ``edited`` the lines of all of them.
+    ``edits`` has the last edit of each path, ``edited`` the lines of all edits.
     """
 
     session: SessionFile
@@ -79,12 +79,15 @@ class FileHistory:
     nodes: Mapping[str, Node] = field(repr=False)
 
 
-def read(session: SessionFile) -> FileHistory:
+def read_file_history(session: SessionFile) -> FileHistory:
     """The file history of a session. NoFileHistory where it has none, SessionNotFound where it can't be read."""
     tally, gathered = OutlineScan(subagent=False), _Gathered()
     transcript = scan(session.path, observers=[tally, gathered])
     states = tuple(
-        sorted(gathered.states({node.uuid: node.number for node in transcript.nodes}), key=lambda state: state.line)
+        sorted(
+            gathered.states_by_prompt({node.uuid: node.number for node in transcript.nodes}),
+            key=lambda state: state.line,
+        )
     )
     if not states:
         raise NoFileHistory(
@@ -106,8 +109,8 @@ def read(session: SessionFile) -> FileHistory:
     return FileHistory(session, states, prompts, gathered.edits, tuple(gathered.edited), transcript.by_uuid)
 
 
-def text_digest(text: bytes) -> str:
-    """What a text is recognised by; tools may write other line ends than their records tell."""
+def digest_of_text(text: bytes) -> str:
+    """The digest of a text with line feeds: tools may write other line ends than their records have."""
     return hashlib.sha256(text.replace(b"\r\n", b"\n")).hexdigest()
 
 
@@ -120,7 +123,7 @@ class _Gathered:
         self._snapshots: dict[str, tuple[int, dict[str, Backup]]] = {}
         self._deltas: list[tuple[int, str, str, Backup]] = []
         self.words: dict[int, str] = {}
-        """How a user's message that opens no turn begins, by its line."""
+        """The beginning of a user's message that opens no turn, by its line."""
         self._paths: set[str] = set()
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
@@ -137,15 +140,15 @@ class _Gathered:
             self._take_snapshot(record, line.number)
         elif kind == DELTA:
             message, path = string(record, "snapshotMessageId"), string(record, "trackingPath")
-            backup = _backup(record.get("backup"))
+            backup = _backup_of_record(record.get("backup"))
             if message and path and backup:
-                self._count({path: backup})
+                self._count_paths({path: backup})
                 self._deltas.append((line.number, message, path, backup))
 
-    def states(self, numbers: Mapping[str, int]) -> Iterator[State]:
-        """Each prompt's last snapshot with its deltas; without a snapshot, the one before it with them.
+    def states_by_prompt(self, numbers: Mapping[str, int]) -> Iterator[State]:
+        """Each prompt's last snapshot with its deltas; without a snapshot, the one before it with those deltas.
 
-        A delta may stand before its snapshot: they are written by different hands.
+        A delta may stand before its snapshot, since different code writes them.
         """
         added: dict[str, dict[str, Backup]] = {}
         first: dict[str, int] = {}
@@ -165,11 +168,11 @@ class _Gathered:
         message = (string(inner, "messageId") if isinstance(inner, dict) else "") or string(record, "messageId")
         if not message or not isinstance(tracked, dict):
             return
-        found = {path: backup for path, value in tracked.items() if (backup := _backup(value))}
-        self._count(found)
+        found = {path: backup for path, value in tracked.items() if (backup := _backup_of_record(value))}
+        self._count_paths(found)
         self._snapshots[message] = number, found
 
-    def _count(self, found: Mapping[str, Backup]) -> None:
+    def _count_paths(self, found: Mapping[str, Backup]) -> None:
         self._paths.update(found)
         if len(self._paths) > MAX_PATHS:
             raise NoFileHistory(
@@ -177,8 +180,8 @@ class _Gathered:
             )
 
 
-def _backup(value: Any) -> Backup | None:
-    """A backup as a record has it; None for what says nothing of a file."""
+def _backup_of_record(value: Any) -> Backup | None:
+    """The backup in a record's value; None for any other value."""
     if not isinstance(value, dict) or "backupFileName" not in value:
         return None
     name, version = value["backupFileName"], value.get("version")
@@ -187,8 +190,8 @@ def _backup(value: Any) -> Backup | None:
 
 
 def _digest_after(said: Mapping[str, Any]) -> str:
-    """The text that a Write or an Edit left, as its result tells it."""
+    """The digest of the text that a Write or an Edit left, by its result; ``""`` where that does not tell."""
     content, before, old, new = (said.get(key) for key in ("content", "originalFile", "oldString", "newString"))
     if not isinstance(content, str) and isinstance(before, str) and isinstance(old, str) and isinstance(new, str):
         content = before.replace(old, new, -1 if said.get("replaceAll") is True else 1) if old else None
-    return text_digest(content.encode("utf-8", "replace")) if isinstance(content, str) else ""
+    return digest_of_text(content.encode("utf-8", "replace")) if isinstance(content, str) else ""

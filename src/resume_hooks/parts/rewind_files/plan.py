@@ -1,4 +1,4 @@
-"""What putting files back would change, as a value: each file with what is there, what would be, and how they differ.
+"""The changes of putting files back, as a value: each file as it is, as it would be, and the difference.
 
 Nothing is written here. A file that could not be put back safely is named with the reason, and left out.
 """
@@ -16,7 +16,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from resume_hooks.errors import CantRestore, WriteFailed
-from resume_hooks.parts.rewind_files.history import text_digest
+from resume_hooks.parts.rewind_files.history import digest_of_text
 from resume_hooks.parts.rewind_files.safe_paths import ProjectPath, ProjectRoot
 from resume_hooks.storage import project_files, safe_tree
 from resume_hooks.storage.state_file import sweep
@@ -27,14 +27,14 @@ LONGEST = 400_000
 
 MOST_LINES = 5_000
 SHOWN = 60
-"""Lines of the difference of one file that are shown."""
+"""Lines that are shown of the difference of one file."""
 
 WIDEST = 240
 """Characters of a line that are shown."""
 
 
 class Difference(NamedTuple):
-    """Lines that come and go, None where it is no text; ``lines`` are shown, of ``more`` there is only the number."""
+    """The numbers of added and removed lines, None for binary files; ``lines`` are shown, ``more`` are only counted."""
 
     added: int | None
     removed: int | None
@@ -42,11 +42,11 @@ class Difference(NamedTuple):
     more: int = 0
 
 
-def difference(before: bytes | None, after: bytes | None) -> Difference:
-    """What a file loses and gets on its way from ``before`` to ``after``; None is no file."""
+def compare_texts(before: bytes | None, after: bytes | None) -> Difference:
+    """The lines that a file loses and gets between ``before`` and ``after``; None stands for no file."""
     old, new = _text_lines(before), _text_lines(after)
     if old is None or new is None:
-        return Difference(None, None, (f"@@ not text: {_size(before)} -> {_size(after)} @@",))
+        return Difference(None, None, (f"@@ not text: {_size_in_words(before)} -> {_size_in_words(after)} @@",))
     if max(len(before or b""), len(after or b"")) > LONGEST or max(len(old), len(new)) > MOST_LINES:
         common = (Counter(old) & Counter(new)).total()
         return Difference(len(new) - common, len(old) - common, ("@@ too long to be shown @@",))
@@ -57,7 +57,7 @@ def difference(before: bytes | None, after: bytes | None) -> Difference:
 
 
 def _text_lines(content: bytes | None) -> list[str] | None:
-    """The lines of a text; None where it is none."""
+    """The lines of a text; None for binary content."""
     if content is None or not content:
         return []
     if b"\0" in content:
@@ -72,7 +72,7 @@ def _text_lines(content: bytes | None) -> list[str] | None:
     return lines[:-1]
 
 
-def _size(content: bytes | None) -> str:
+def _size_in_words(content: bytes | None) -> str:
     return "no file" if content is None else f"{len(content):,} bytes"
 
 
@@ -80,18 +80,18 @@ MAX_BYTES = 64 * 1024 * 1024
 """Bytes of a file that is put back or replaced."""
 
 PERMISSIONS = 0o777
-"""Bits of a mode that are given back; set-user-id and the like are nobody's to bring."""
+"""Bits of a mode that are restored; set-user-id and the like never are."""
 
 
 class StoredContent(NamedTuple):
-    """Where a content is kept: a file at ``parts`` below ``root``."""
+    """A stored content: a file at ``parts`` below ``root``."""
 
     root: str
     parts: tuple[str, ...]
 
 
 class Expected(NamedTuple):
-    """What was last known of a file: its ``text`` or ``exact`` bytes by digest, or a source; none of them: no file."""
+    """The last known state of a file: the digest of its ``text`` or ``exact`` bytes, or a source; empty: no file."""
 
     text: str = ""
     exact: str = ""
@@ -99,9 +99,9 @@ class Expected(NamedTuple):
 
 
 class WantedFile(NamedTuple):
-    """A file as it is to be: as in its ``source``, or not at all where it has none.
+    """A file as it is to be: as in its ``source``, or no file without a source.
 
-    ``mode`` None: as the source has it. ``why`` it can't be had, ``""`` where it can. ``expected`` None: not known.
+    ``mode`` None: that of the source. ``why`` the source is missing, ``""`` if it is not. ``expected`` None: unknown.
     """
 
     place: ProjectPath
@@ -123,8 +123,8 @@ class Version(NamedTuple):
 class Change(NamedTuple):
     """One file of a plan.
 
-    ``action``: restore, create, delete, or none; ``why`` it was left alone, as the end of a sentence, with ``missing``
-    telling what is gone from what was refused. ``changed_since``: the file is not as the session knew it last.
+    ``action``: restore, create, delete, or none; ``why`` says why the file is left alone, as the end of a sentence:
+    its backup is ``missing``, or it was refused. ``changed_since``: the file is not as the session knew it last.
     """
 
     place: ProjectPath
@@ -139,16 +139,16 @@ class Change(NamedTuple):
     difference: Difference = Difference(0, 0)
 
     @property
-    def left(self) -> bool:
+    def is_left(self) -> bool:
         """Whether the file can't be put back."""
         return bool(self.why)
 
 
 @dataclass(frozen=True)
 class FilesPlan:
-    """Files to be put back below ``root``; ``folders`` go again with what was put into them, where they are empty.
+    """Files to be put back below ``root``; an undo removes ``folders``, where they are empty then.
 
-    ``takes_back`` is when the run was that an undo is of, ``""`` for no undo.
+    ``takes_back`` is the time of the run that an undo takes back, ``""`` for any other plan.
     """
 
     session_id: str
@@ -158,23 +158,23 @@ class FilesPlan:
     takes_back: str = ""
 
     @property
-    def wanted(self) -> tuple[Change, ...]:
-        """What would be written."""
+    def wanted_changes(self) -> tuple[Change, ...]:
+        """The changes that would be written."""
         return tuple(change for change in self.changes if change.action != "none")
 
     @property
-    def left(self) -> tuple[Change, ...]:
-        """What can't be put back."""
-        return tuple(change for change in self.changes if change.left)
+    def left_changes(self) -> tuple[Change, ...]:
+        """The changes of files that can't be put back."""
+        return tuple(change for change in self.changes if change.is_left)
 
 
-def decide(session_id: str, root: ProjectRoot, wanted: Iterable[WantedFile]) -> FilesPlan:
+def plan_files(session_id: str, root: ProjectRoot, wanted: Iterable[WantedFile]) -> FilesPlan:
     """Compare each wanted file with the disk. CantRestore where the project's folder can't be opened."""
     if not safe_tree.SUPPORTED:
         raise CantRestore("This system can't open a file without following links", "Use the client's own /rewind.")
     try:
         with safe_tree.opened(root.real) as top:
-            changes = tuple(_decide(root, top, one) for one in wanted)
+            changes = tuple(_plan_change(root, top, one) for one in wanted)
     except OSError as error:
         raise CantRestore(
             f"The session's folder can't be opened: {root.folder} ({error.strerror})", "Was the project moved?"
@@ -182,10 +182,10 @@ def decide(session_id: str, root: ProjectRoot, wanted: Iterable[WantedFile]) -> 
     return FilesPlan(session_id, root, changes)
 
 
-def look(root: ProjectRoot, top: int, place: ProjectPath) -> tuple[bytes | None, os.stat_result | None]:
-    """What is there, no link followed: content and state, or neither. WriteFailed where it is not to be touched.
+def look_at_file(root: ProjectRoot, top: int, place: ProjectPath) -> tuple[bytes | None, os.stat_result | None]:
+    """Content and state of the file at a place, links not followed, or None twice. WriteFailed if it must stay.
 
-    A read-only file is put back like any other: that is its folder's matter, as for git.
+    A read-only file is put back like any other: as for git, the folder's permission counts.
     """
     path = os.path.join(root.real, place.path)
     try:
@@ -203,8 +203,8 @@ def look(root: ProjectRoot, top: int, place: ProjectPath) -> tuple[bytes | None,
     return (content if found else None), found
 
 
-def require_folder(top: int, place: ProjectPath) -> None:
-    """WriteFailed where the folder of a file, or the one that it would be made in, takes no files from us."""
+def require_writable_folder(top: int, place: ProjectPath) -> None:
+    """WriteFailed where we can't write to the folder of a file, or to the one that it would be made in."""
     if not safe_tree.takes_files(top, place.parts[:-1]):
         raise WriteFailed(
             f"nothing can be written to the folder of {plain_line(place.path)}",
@@ -212,40 +212,40 @@ def require_folder(top: int, place: ProjectPath) -> None:
         )
 
 
-def taken(source: StoredContent) -> tuple[bytes, int]:
-    """A kept content and its mode. OSError or WriteFailed where it is gone or no plain file."""
+def read_stored(source: StoredContent) -> tuple[bytes, int]:
+    """A stored content and its mode. OSError or WriteFailed where it is gone or not a plain file."""
     content, state = safe_tree.read(source.root, source.parts, MAX_BYTES)
     return content, state.st_mode
 
 
 def version_of(content: bytes, mode: int) -> Version:
-    """A content with its mode as it is recognised."""
+    """The version of a content with its mode."""
     return Version(hashlib.sha256(content).hexdigest(), len(content), stat.S_IMODE(mode) & PERMISSIONS)
 
 
-def _decide(root: ProjectRoot, top: int, wanted: WantedFile) -> Change:
+def _plan_change(root: ProjectRoot, top: int, wanted: WantedFile) -> Change:
     place = wanted.place
-    if place.why or root.moved(place, wanted.folder):
+    if place.why or root.lay_behind_link(place, wanted.folder):
         return Change(place, "none", why=place.why or "it lay behind a link")
     if wanted.why:
         return Change(place, "none", why=wanted.why, missing=True)
     try:
-        there, state = look(root, top, place)
+        there, state = look_at_file(root, top, place)
     except WriteFailed as error:
-        return Change(place, "none", why=reason(error))
+        return Change(place, "none", why=reason_of_failure(error))
     try:
-        content, mode = _content(wanted.source)
+        content, mode = _read_source(wanted.source)
     except (OSError, WriteFailed) as error:
-        return Change(place, "none", why=f"its backup can't be read ({reason(error)})", missing=True)
+        return Change(place, "none", why=f"its backup can't be read ({reason_of_failure(error)})", missing=True)
     before = version_of(there, state.st_mode) if there is not None and state else None
     after = version_of(content, mode if wanted.mode is None else wanted.mode) if content is not None else None
-    changed = _changed(there, wanted.expected)
+    changed = _has_changed(there, wanted.expected)
     if before == after:
         return Change(place, "none", before=before, after=after, changed_since=changed)
     try:
-        require_folder(top, place)
+        require_writable_folder(top, place)
     except (OSError, WriteFailed) as error:
-        return Change(place, "none", why=reason(error))
+        return Change(place, "none", why=reason_of_failure(error))
     action = "create" if before is None else "delete" if after is None else "restore"
     return Change(
         place,
@@ -255,28 +255,28 @@ def _decide(root: ProjectRoot, top: int, wanted: WantedFile) -> Change:
         after=after,
         over=state,
         changed_since=changed,
-        difference=difference(there, content),
+        difference=compare_texts(there, content),
     )
 
 
-def _content(source: StoredContent | None) -> tuple[bytes | None, int]:
-    return taken(source) if source is not None else (None, 0)
+def _read_source(source: StoredContent | None) -> tuple[bytes | None, int]:
+    return read_stored(source) if source is not None else (None, 0)
 
 
-def _changed(there: bytes | None, expected: Expected | None) -> bool | None:
-    """Whether a file is not as the session last knew it; None where that is not known."""
+def _has_changed(there: bytes | None, expected: Expected | None) -> bool | None:
+    """Whether a file differs from its last state in the session; None where that is not known."""
     if expected is None:
         return None
     if expected.text:
-        return there is None or text_digest(there) != expected.text
+        return there is None or digest_of_text(there) != expected.text
     if expected.exact:
         return there is None or version_of(there, 0).digest != expected.exact
     try:
-        return there != _content(expected.source)[0]
+        return there != _read_source(expected.source)[0]
     except (OSError, WriteFailed):
         return None
 
 
-def reason(error: OSError | WriteFailed) -> str:
-    """Why a file can't be read or written."""
+def reason_of_failure(error: OSError | WriteFailed) -> str:
+    """The reason why a file can't be read or written."""
     return error.message if isinstance(error, WriteFailed) else error.strerror or str(error)

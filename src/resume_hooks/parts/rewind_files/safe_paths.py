@@ -1,7 +1,7 @@
-"""Where in a project a tracked path leads: names below its root, or the reason why it is left alone.
+"""The place of a tracked path in a project: names below its root, or the reason why it is left alone.
 
-A transcript's paths are data that anybody may have written: what could lead outside the project, or into the part of it
-that git runs programs from, is refused before the disk is asked.
+A transcript's paths are data that anybody may have written: a path that could lead outside the project, or to files
+from which git runs programs, is refused before the disk is read.
 """
 
 from __future__ import annotations
@@ -38,43 +38,43 @@ class ProjectRoot(NamedTuple):
     closed: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, folder: str, where: Where) -> ProjectRoot:
-        """The project whose folder that is; it may not exist."""
+    def of_folder(cls, folder: str, where: Where) -> ProjectRoot:
+        """The project of a folder, which may not exist."""
         closed = (os.path.realpath(where.config), os.path.realpath(where.state))
         return cls(os.path.normpath(folder), os.path.realpath(folder), closed)
 
-    def place(self, path: str) -> ProjectPath:
-        """Where a tracked path leads."""
+    def place_of_path(self, path: str) -> ProjectPath:
+        """The place of a tracked path."""
         roots = [f"{root.rstrip('/')}/" for root in (self.folder, self.real)] if path.startswith("/") else [""]
         inner = next((path[len(root) :] for root in roots if path.startswith(root)), None)
         if inner is None:
             return ProjectPath(path, (), "it lies outside the project")
         parts, real = tuple(inner.split("/")), os.path.join(self.real, inner)
-        why = _objection(inner, parts)
+        why = _objection_to_path(inner, parts)
         if not why and any(f"{real}/".startswith(f"{folder}/") for folder in self.closed):
             why = "it belongs to the client"
         return ProjectPath(path, (), why) if why else ProjectPath(inner, parts)
 
-    def moved(self, place: ProjectPath, folder: str) -> bool:
-        """Whether a file lay, links resolved, in a ``folder`` that its path does not say: it was behind a link."""
+    def lay_behind_link(self, place: ProjectPath, folder: str) -> bool:
+        """Whether a file lay behind a link: its ``folder``, links resolved, is not the one of its path."""
         above = "/".join(place.parts[:-1])
         return bool(folder and above) and not folder.endswith(f"/{above}")
 
 
-def _objection(inner: str, parts: tuple[str, ...]) -> str:
-    """Why a path is refused; ``""`` where nothing speaks against it."""
+def _objection_to_path(inner: str, parts: tuple[str, ...]) -> str:
+    """The reason why a path is refused; ``""`` for one that is not."""
     if ".." in parts:
         return "it lies outside the project"
     if not inner or {"", "."} & set(parts) or "\0" in inner or len(parts) > MAX_DEPTH:
-        return "it is no path of a file"
+        return "it is not the path of a file"
     if _OTHER_SYSTEM.match(inner):
         return "it is a path of another system"
-    # Some file systems pass over formatting characters in names.
+    # Some file systems ignore formatting characters in names.
     visible = ("".join(letter for letter in part if unicodedata.category(letter) != "Cf") for part in parts)
     if any(part.casefold() == ".git" for part in visible):
         return "it belongs to git"
     try:
         os.fsencode(inner)
     except UnicodeEncodeError:
-        return "it is no path of a file"
+        return "it is not the path of a file"
     return ""

@@ -1,10 +1,10 @@
-"""Puts files back as a plan says, once: copies first, then each file whole, none that changed since it was looked at.
+"""Puts files back by a plan, once: copies first, then each file whole, unless it changed since it was looked at.
 
-A crash leaves every file as it was or as it is to be; what was overwritten or removed has its copies with a manifest,
-which are on disk before the first file is touched. Ctrl+C lets the file at hand be finished.
+A crash leaves every file as it was or as it is to be; overwritten and removed files have copies with a manifest, which
+are on disk before the first file is touched. Ctrl+C takes effect after the current file.
 
-The manifest names each file with the digest that it had and the one that it gets: after a crash a look at the file
-tells which of the two it is, and ``--undo`` needs to know no more.
+The manifest names each file with its old and its new digest: after a crash the file itself shows which of the two it
+has, and ``--undo`` needs nothing else.
 """
 
 from __future__ import annotations
@@ -34,31 +34,33 @@ MAX_MANIFEST = 64 * 1024 * 1024
 """Bytes of a manifest; the longest, of ten thousand files, takes a few MB."""
 
 MOST_AT_ONCE = 1_000
-"""Runs of one moment that get a folder each."""
+"""Most runs of one moment, each with a folder of its own."""
 
 _RUN = re.compile(r"(\d{4}-\d\d-\d\dT[\d.-]+Z)(?:-(\d{3}))?")
-"""A run's folder: its instant, and its number where that was taken, or lay behind the last one's."""
+"""A run's folder: its instant, and a number where that instant was taken, or earlier than the last one's."""
 
 
-def folder_of(session_id: str, where: Where) -> str:
-    """Where the copies of a session's files lie, a folder a run; it may not exist."""
+def folder_of_copies(session_id: str, where: Where) -> str:
+    """The folder for the copies of a session's files, with a folder for each run; it may not exist."""
     return os.path.join(where.state, backups.FOLDER, backups.FILES, session_id)
 
 
-def back_up(decided: FilesPlan, top: int, where: Where) -> str:
-    """Copy what the plan overwrites or removes; the folder of the copies.
+def back_up_files(decided: FilesPlan, top: int, where: Where) -> str:
+    """Copy the files that the plan overwrites or removes; returns the folder of the copies.
 
-    WriteFailed where a file is not as it was looked at, can't be copied, or lies where nothing can be written; nothing
-    stays then.
+    WriteFailed where a file has changed, can't be copied, or lies where nothing can be written; no copy stays then.
     """
-    parent, now = folder_of(decided.session_id, where), clock.now()
+    parent, now = folder_of_copies(decided.session_id, where), clock.now()
     folder = ""
     whole = False
     try:
         private_folder(parent, where)
-        folder = _made(parent, now.replace(":", "-"))
-        rows = [_kept(decided.root, top, change, folder, number) for number, change in enumerate(decided.wanted)]
-        new = [change.place.parts[:-1] for change in decided.wanted if change.action == "create"]
+        folder = _make_run_folder(parent, now.replace(":", "-"))
+        rows = [
+            _copy_of_change(decided.root, top, change, folder, number)
+            for number, change in enumerate(decided.wanted_changes)
+        ]
+        new = [change.place.parts[:-1] for change in decided.wanted_changes if change.action == "create"]
         made = dict.fromkeys("/".join(parts) for within in new for parts in safe_tree.missing(top, within))
         told = {"time": now, "version": VERSION, "session_id": decided.session_id, "root": decided.root.real}
         note = json.dumps({**told, "folders": list(made), "files": rows}, indent=1)
@@ -67,7 +69,7 @@ def back_up(decided: FilesPlan, top: int, where: Where) -> str:
         whole = True
     except OSError as error:
         raise WriteFailed(
-            f"What would be overwritten was not kept in {folder or parent}: {error.strerror or error}",
+            f"The files could not be copied to {folder or parent}: {error.strerror or error}",
             "No file was changed. Check free space and the permissions of the folder.",
         ) from error
     finally:
@@ -77,12 +79,12 @@ def back_up(decided: FilesPlan, top: int, where: Where) -> str:
 
 
 def plan_undo(session_id: str, where: Where) -> FilesPlan:
-    """What takes back the newest run for a session, an undo being one itself; it may be nothing any more.
+    """Plan to take back the newest run for a session, which may be an undo; nothing may be left to change.
 
-    NoFileHistory where there is none, or its manifest can't be read: an older run is never taken for it.
+    NoFileHistory without a run, or if its manifest can't be read: an older run is never taken instead.
     """
-    folder = folder_of(session_id, where)
-    name = _newest(folder)
+    folder = folder_of_copies(session_id, where)
+    name = _newest_run(folder)
     if not name:
         raise NoFileHistory(
             f"Nothing was put back for {session_id}, so there is nothing to undo",
@@ -94,15 +96,15 @@ def plan_undo(session_id: str, where: Where) -> FilesPlan:
             f"The last run can't be undone: its manifest in {os.path.join(folder, name)} can't be read",
             "The copies beside it are what it overwrote.",
         )
-    root = ProjectRoot.of(string(manifest, "root"), where)
-    rows = [_wanted(root, row, StoredContent(folder, (name,))) for row in _list(manifest.get("files"))]
-    folders = tuple(path for path in _list(manifest.get("folders")) if isinstance(path, str))
-    decided = plan.decide(session_id, root, [row for row in rows if row])
+    root = ProjectRoot.of_folder(string(manifest, "root"), where)
+    rows = [_wanted_of_row(root, row, StoredContent(folder, (name,))) for row in _list_or_empty(manifest.get("files"))]
+    folders = tuple(path for path in _list_or_empty(manifest.get("folders")) if isinstance(path, str))
+    decided = plan.plan_files(session_id, root, [row for row in rows if row])
     return dataclasses.replace(decided, folders=folders, takes_back=string(manifest, "time") or name)
 
 
-def _newest(folder: str) -> str:
-    """The last run's folder. Without a manifest one touched no file: it was ended while it made its copies."""
+def _newest_run(folder: str) -> str:
+    """The last run's folder. A run without a manifest touched no file: it ended while it made its copies."""
     try:
         names = sorted(os.listdir(folder), reverse=True)
     except OSError:
@@ -110,8 +112,8 @@ def _newest(folder: str) -> str:
     return next((name for name in names if os.path.lexists(os.path.join(folder, name, MANIFEST))), "")
 
 
-def _made(parent: str, instant: str) -> str:
-    """Make the folder of a run; its name sorts behind that of every other one, also where the clock went back."""
+def _make_run_folder(parent: str, instant: str) -> str:
+    """Make the folder of a run; its name sorts last, even where the clock went back."""
     for _ in range(MOST_AT_ONCE):
         runs = (run.groups(default="000") for name in os.listdir(parent) if (run := _RUN.fullmatch(name)))
         found = max(runs, default=())
@@ -123,10 +125,10 @@ def _made(parent: str, instant: str) -> str:
     raise OSError(errno.EEXIST, os.strerror(errno.EEXIST), parent)
 
 
-def _kept(root: ProjectRoot, top: int, change: Change, folder: str, number: int) -> Record:
+def _copy_of_change(root: ProjectRoot, top: int, change: Change, folder: str, number: int) -> Record:
     """Copy one file and return its row of the manifest; a file that is to be created has nothing to copy."""
-    plan.require_folder(top, change.place)
-    content, state = plan.look(root, top, change.place)
+    plan.require_writable_folder(top, change.place)
+    content, state = plan.look_at_file(root, top, change.place)
     there = plan.version_of(content, state.st_mode) if content is not None and state else None
     if there != change.before or not project_files.is_same(state, change.over):
         raise WriteFailed(
@@ -136,17 +138,21 @@ def _kept(root: ProjectRoot, top: int, change: Change, folder: str, number: int)
     if content is not None:
         name = str(number)
         state_file.create(os.path.join(folder, name), [content])
-    return {"path": change.place.path, "before": _row(change.before, name), "after": _row(change.after, None)}
+    return {
+        "path": change.place.path,
+        "before": _row_of_version(change.before, name),
+        "after": _row_of_version(change.after, None),
+    }
 
 
-def _row(version: Version | None, name: str | None) -> Record | None:
+def _row_of_version(version: Version | None, name: str | None) -> Record | None:
     if version is None:
         return None
     return {"sha256": version.digest, "size": version.size, "mode": version.mode, "copy": name}
 
 
-def _wanted(root: ProjectRoot, row: Any, run: StoredContent) -> WantedFile | None:
-    """A row of a manifest as a wanted file: as it was before, expected as it was after."""
+def _wanted_of_row(root: ProjectRoot, row: Any, run: StoredContent) -> WantedFile | None:
+    """A row of a manifest as a wanted file: in its state before the run, expected in its state after it."""
     path = string(row, "path") if isinstance(row, dict) else ""
     if not path:
         return None
@@ -155,57 +161,59 @@ def _wanted(root: ProjectRoot, row: Any, run: StoredContent) -> WantedFile | Non
     source = StoredContent(run.root, (*run.parts, name)) if isinstance(name, str) and name.isdecimal() else None
     expected = string(after, "sha256") if isinstance(after, dict) else ""
     why = "its copy has no name" if before is not None and source is None else ""
-    return WantedFile(root.place(path), source, mode if isinstance(mode, int) else None, why, Expected(exact=expected))
+    return WantedFile(
+        root.place_of_path(path), source, mode if isinstance(mode, int) else None, why, Expected(exact=expected)
+    )
 
 
-def _list(value: Any) -> list[Any]:
+def _list_or_empty(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def write(decided: FilesPlan, where: Where) -> str:
-    """Put the files back; the folder with copies of what they replaced.
+def write_files(decided: FilesPlan, where: Where) -> str:
+    """Put the files back; returns the folder with the copies of the replaced files.
 
-    WriteFailed and Interrupted say how far it came; what was done by then has its copies all the same.
+    WriteFailed and Interrupted say how many files were written; each of them has its copy.
     """
     root = decided.root.real
     try:
         with safe_tree.opened(root) as top:
-            return _write(decided, top, where)
+            return _write_changes(decided, top, where)
     except OSError as error:
         raise project_files.refused(root, error) from error
 
 
-def _write(decided: FilesPlan, top: int, where: Where) -> str:
+def _write_changes(decided: FilesPlan, top: int, where: Where) -> str:
     root = decided.root.real
-    kept = back_up(decided, top, where)
+    kept = back_up_files(decided, top, where)
     done = 0
     with ending_signals() as ended:
-        for folder in {os.path.dirname(os.path.join(root, change.place.path)) for change in decided.wanted}:
+        for folder in {os.path.dirname(os.path.join(root, change.place.path)) for change in decided.wanted_changes}:
             sweep(folder)
         try:
-            for change in decided.wanted:
+            for change in decided.wanted_changes:
                 if ended.is_set():
-                    raise Interrupted(*_how_far(decided, kept, done, "it was interrupted"))
-                _apply(root, top, change)
+                    raise Interrupted(*_progress_of_failure(decided, kept, done, "it was interrupted"))
+                _apply_change(root, top, change)
                 done += 1
         except (OSError, WriteFailed) as error:
-            raise WriteFailed(*_how_far(decided, kept, done, plan.reason(error))) from error
+            raise WriteFailed(*_progress_of_failure(decided, kept, done, plan.reason_of_failure(error))) from error
     for folder in sorted(decided.folders, key=len, reverse=True):
-        place = decided.root.place(folder)
+        place = decided.root.place_of_path(folder)
         if place.parts:  # it was made for a file that is gone again; it goes if nothing else is in it
             with contextlib.suppress(OSError, WriteFailed), safe_tree.folder(top, place.parts[:-1]) as within:
                 removal.remove_empty_name(place.parts[-1], within)
     return kept
 
 
-def _apply(root: str, top: int, change: Change) -> None:
+def _apply_change(root: str, top: int, change: Change) -> None:
     path = os.path.join(root, change.place.path)
     with safe_tree.folder(top, change.place.parts[:-1], make=change.action == "create") as within:
         if change.source is None or change.after is None:
             if change.over is not None:
                 project_files.remove(path, change.over, within)
             return
-        content, _ = plan.taken(change.source)
+        content, _ = plan.read_stored(change.source)
         if plan.version_of(content, change.after.mode) != change.after:
             raise WriteFailed(f"The backup of {change.place.path} changed while it was looked at")
         same = change.before is not None and change.before.mode == change.after.mode
@@ -214,12 +222,12 @@ def _apply(root: str, top: int, change: Change) -> None:
         project_files.write(path, content, change.over, mode=mode, within=within)
 
 
-def _how_far(decided: FilesPlan, kept: str, done: int, why: str) -> tuple[str, str]:
-    """How far it came and what to do about it. Copies of nothing that was lost go again."""
+def _progress_of_failure(decided: FilesPlan, kept: str, done: int, why: str) -> tuple[str, str]:
+    """How many files were written, and the remedy. Without any, the copies are removed."""
     if not done:
         removal.discard(kept, os.path.dirname(kept))
     undo = f"resume-hooks rewind-files {decided.session_id} --undo takes them back; copies are in {kept}."
     return (
-        f"{done:,} of {len(decided.wanted):,} files were put back, then: {why}",
+        f"{done:,} of {len(decided.wanted_changes):,} files were put back, then: {why}",
         undo if done else "No file was changed. Run the command again.",
     )

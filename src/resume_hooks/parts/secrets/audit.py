@@ -1,8 +1,7 @@
-"""Audit: which secrets lie where, told by kind, place and age; never what they are, nor any digest of it.
+"""Audit: the kind, place and age of every secret; never the secret itself, nor any digest of it.
 
-A file is looked through for what was appended since the last look, or whole where it was rewritten. What each look saw
-is remembered in one small file of the state folder: a cache; lost, damaged, or of other rules, and all is looked at
-anew.
+Of a file only the bytes appended since the last scan are read, or all of them where it was rewritten. The findings are
+cached in one small file of the state folder; if that is lost, damaged, or of other rules, every file is scanned again.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ from resume_hooks.parts.secrets.locations import (
     Location,
     Piece,
     archived_at,
-    files_in,
-    inventory,
     is_lines,
-    notes_of,
     pieces_of_kept,
+    places_of_notes,
+    places_of_sessions,
+    regular_files_below,
 )
 from resume_hooks.paths import ENDING, Where, is_private, open_regular, read_regular, session_id_of
 from resume_hooks.redaction.json_lines import find_in_line, folder_of
@@ -50,21 +49,21 @@ from resume_hooks.storage import state_file
 from resume_hooks.transcripts.records import parse, string
 
 BLOCK = 256 * 1024
-"""Bytes that the first pass looks at in one go, up to the end of a line: what fits a core's own memory."""
+"""Bytes of a block of the first pass, up to the end of a line: they fit into a core's cache."""
 
 _EDGE = 4096
-"""Bytes at the start and before where a look ended that tell whether a file was only appended to."""
+"""Bytes at a file's start, and before the end of its last scan, that show whether it was only appended to."""
 
 
 FOLDER = "folder name"
-"""The part of a session that each record names, and that nothing changes: the client finds the session by it."""
+"""The part of a session that each record names, and that can't be changed: the client finds the session by it."""
 
 
 class FoundSecret(NamedTuple):
     """A secret: its ``kind``, the 0-based ``line``, its first byte in the file, its length in bytes.
 
-    ``uuid`` and ``time`` are the record's, "" where the line is none that has them; ``part`` is the place of the file
-    that holds it, from the config home on, where several are kept as one.
+    ``uuid`` and ``time`` are the record's, "" for a line without them; ``part`` is the path of its file from the config
+    home on, where several files are archived as one.
     """
 
     kind: str
@@ -88,10 +87,10 @@ class FileScan(NamedTuple):
     findings: tuple[FoundSecret, ...]
 
 
-def scan(path: str, known: FileScan | None, *, lines: bool, told: Callable[[int], None]) -> FileScan:
-    """Look through a file, of which ``known`` is the last look; ``told`` is given the bytes read. OSError.
+def scan_for_secrets(path: str, known: FileScan | None, *, lines: bool, told: Callable[[int], None]) -> FileScan:
+    """Scan a file, of which ``known`` is the last scan; ``told`` is called with the bytes read. OSError.
 
-    ``lines`` is for transcripts, which grow by lines; any other file is looked at as a whole text.
+    ``lines`` is for transcripts, which grow by lines; any other file is scanned as a whole text.
     """
     with open_regular(path, follow=False) as stream:
         status = os.fstat(stream.fileno())
@@ -106,7 +105,7 @@ def scan(path: str, known: FileScan | None, *, lines: bool, told: Callable[[int]
         offset, number, findings = 0, 0, []
         folders: set[bytes] = set()
         appended = known and known.inode == status.st_ino and size >= known.offset > 0
-        if known and appended and _edge(stream, known.offset) == known.edge:
+        if known and appended and _digest_of_edges(stream, known.offset) == known.edge:
             offset, number = known.offset, known.lines
             findings = [found for found in known.findings if found.line < number]
         stream.seek(offset)
@@ -114,16 +113,16 @@ def scan(path: str, known: FileScan | None, *, lines: bool, told: Callable[[int]
         while left > 0 and (block := stream.read(min(BLOCK, left))):
             if not block.endswith(b"\n"):
                 block += stream.readline(left - len(block)) if left > len(block) else b""
-            findings += _in_block(block, number, offset, folders)
+            findings += _secrets_in_block(block, number, offset, folders)
             told(len(block))
             left -= len(block)
             number += block.count(b"\n")
             offset += block.rfind(b"\n") + 1
-        return FileScan(*stamp, offset, number, _edge(stream, offset), tuple(findings))
+        return FileScan(*stamp, offset, number, _digest_of_edges(stream, offset), tuple(findings))
 
 
 def secrets_in(piece: Piece) -> Iterator[FoundSecret]:
-    """The secrets in a line or a text; none in what is no text."""
+    """The secrets in a line or a text; a binary piece has none."""
     raw = piece.raw
     if piece.form == LINE:
         found = find_in_line(raw)
@@ -140,10 +139,10 @@ def secrets_in(piece: Piece) -> Iterator[FoundSecret]:
             yield FoundSecret(span.kind, number, span.start, span.end - span.start, "", "", piece.part)
 
 
-def _in_block(block: bytes, number: int, offset: int, folders: set[bytes]) -> Iterator[FoundSecret]:
+def _secrets_in_block(block: bytes, number: int, offset: int, folders: set[bytes]) -> Iterator[FoundSecret]:
     """The secrets in whole lines, of which the first has a ``number`` and begins at ``offset`` of its file.
 
-    Each record names its folder: of ``folders`` that were seen before nothing is said again.
+    Each record names its folder: a secret in its name is reported once, then the name is in ``folders``.
     """
     end = counted = 0
     for place in sorted(suspects(block)):
@@ -163,8 +162,8 @@ def _in_block(block: bytes, number: int, offset: int, folders: set[bytes]) -> It
                 yield FoundSecret(secret.kind, number, at + secret.start, secret.end - secret.start, "", "", FOLDER)
 
 
-def _edge(stream: BinaryIO, offset: int) -> str:
-    """A digest of the bytes at a file's start and before ``offset``; far from enough to tell what is in them."""
+def _digest_of_edges(stream: BinaryIO, offset: int) -> str:
+    """A digest of the bytes at a file's start and before ``offset``, which discloses nothing of them."""
     stream.seek(0)
     head = stream.read(min(_EDGE, offset))
     stream.seek(max(0, offset - _EDGE))
@@ -172,18 +171,18 @@ def _edge(stream: BinaryIO, offset: int) -> str:
 
 
 Progress = Callable[[int, int], None]
-"""Called with the bytes done and all there are."""
+"""Called with the bytes that are done, and all bytes."""
 
 FILE_NAME = "audit.json"
 VERSION = 1
 LARGEST = 64 * 1024 * 1024
-"""Bytes of the file of what was seen; a larger one is not ours."""
+"""Bytes of the cache; a larger file is not ours."""
 
 MOST_KEPT = 10_000
-"""Findings of one file that are remembered; a file with more is looked at anew each time."""
+"""Findings of one file that are cached; a file with more is scanned each time."""
 
 _KEEPERS = frozenset({BACKUP, KEPT, READABLE, TRASHED})
-"""Places of ours that may hold any session: what can't be read there is reported for each session."""
+"""Places of ours that may hold any session: a file there that can't be read is reported for each session."""
 
 
 class Leak(NamedTuple):
@@ -207,9 +206,9 @@ class Leak(NamedTuple):
 
 
 class Audit(NamedTuple):
-    """What an audit found: the leaks, oldest first, how many files and bytes it covers, and what else is to be told.
+    """The result of an audit: the leaks, oldest first, the number of files and bytes that it covers, and warnings.
 
-    ``unread`` says of each place that could not be looked at why; there may be more in it.
+    ``unread`` says why each place that could not be read was not; more secrets may lie there.
     """
 
     leaks: list[Leak]
@@ -220,7 +219,7 @@ class Audit(NamedTuple):
     warnings: list[str]
 
 
-def audit(
+def audit_sessions(
     where: Where,
     *,
     sessions: Collection[str] | None,
@@ -228,30 +227,30 @@ def audit(
     since: str = "",
     progress: Progress = lambda _done, _all: None,
 ) -> Audit:
-    """Every secret of these sessions, of all and of our own notes for None.
+    """Every secret of these sessions; None: of all sessions, and of our own notes.
 
-    ``kinds`` and ``since`` (an instant) leave out others; what was looked at before and has not changed is not read.
+    ``kinds`` and ``since`` (an instant) leave out others. A file that did not change since its last scan is not read.
     """
-    work = _AuditRun(where, _sizes(_places(sessions, where)), progress)
-    leaks = [leak for place in work.sizes for leak in work.leaks(place)]
-    failed = work.memory.store(everything=sessions is None)
+    work = _AuditRun(where, _sizes_of_places(_places_to_audit(sessions, where)), progress)
+    leaks = [leak for place in work.sizes for leak in work.leaks_of_place(place)]
+    failed = work.memory.save_scans(everything=sessions is None)
     wanted = [leak for leak in leaks if (not kinds or leak.kind in kinds) and leak.time >= since]
     wanted.sort(key=lambda leak: (leak.time, leak.file, leak.offset))
     return Audit(wanted, len(work.sizes), work.size, work.read, work.unread, [failed] if failed else [])
 
 
 class AuditCache:
-    """The last look at every file, by path."""
+    """The last scan of every file, by path."""
 
     def __init__(self, where: Where) -> None:
         self._where = where
         self._path = os.path.join(where.state, FILE_NAME)
-        self._files = self._read()
+        self._files = self._read_scans()
         self._seen: set[str] = set()
         self._changed = False
 
-    def known(self, path: str) -> FileScan | None:
-        """The last look at a file; None if there was none, or it can't be understood."""
+    def last_scan(self, path: str) -> FileScan | None:
+        """The last scan of a file; None without one that can be read."""
         self._seen.add(path)
         try:
             row = self._files[path]
@@ -259,8 +258,8 @@ class AuditCache:
         except (KeyError, TypeError, ValueError, IndexError):
             return None
 
-    def note(self, path: str, scanned: FileScan) -> None:
-        """Remember a look."""
+    def remember_scan(self, path: str, scanned: FileScan) -> None:
+        """Remember a scan."""
         if len(scanned.findings) > MOST_KEPT:
             return
         row = [*scanned[:6], [list(found) for found in scanned.findings]]
@@ -268,8 +267,8 @@ class AuditCache:
             self._files[path] = row
             self._changed = True
 
-    def store(self, *, everything: bool) -> str:
-        """Write it down; after a look at ``everything`` without the files that are gone. A sentence where it failed."""
+    def save_scans(self, *, everything: bool) -> str:
+        """Save the cache, after a scan of ``everything`` without the files that are gone; returns a warning or ""."""
         if everything and self._files.keys() - self._seen:
             self._files = {path: row for path, row in self._files.items() if path in self._seen}
             self._changed = True
@@ -283,7 +282,7 @@ class AuditCache:
             return f"What was found could not be remembered, so the next --list looks at all of it again: {why}"
         return ""
 
-    def _read(self) -> dict[str, Any]:
+    def _read_scans(self) -> dict[str, Any]:
         if not is_private(self._where.state, self._where):
             return {}
         try:
@@ -296,7 +295,7 @@ class AuditCache:
 
 
 class _AuditRun:
-    """The looks of one audit, at places with their bytes; a file with several names is read once."""
+    """The scans of one audit, of places with their bytes; a file with several names is read once."""
 
     def __init__(self, where: Where, sizes: dict[Location, int], progress: Progress) -> None:
         self.memory = AuditCache(where)
@@ -309,39 +308,41 @@ class _AuditRun:
         self._done = 0
         self._looks: dict[tuple[int, int], FileScan] = {}
 
-    def leaks(self, place: Location) -> Iterator[Leak]:
+    def leaks_of_place(self, place: Location) -> Iterator[Leak]:
         """The secrets of a place; one that is there and can't be read goes to ``unread``."""
         before = self.read
         try:
-            scanned = self._look(place)
+            scanned = self._scan_place(place)
         except OSError as error:
             if os.path.lexists(place.path):
                 self.unread.append(f"{place.path} could not be looked at: {error.strerror or error}")
             return
         self._done += self.sizes[place] - (self.read - before)
         self._progress(self._done, self.size)
-        yield from _leaks(place, scanned)
+        yield from _leaks_of_scan(place, scanned)
 
-    def _told(self, size: int) -> None:
+    def _count_read(self, size: int) -> None:
         self.read += size
         self._done += size
         self._progress(self._done, self.size)
 
-    def _look(self, place: Location) -> FileScan:
-        known = self.memory.known(place.path)
+    def _scan_place(self, place: Location) -> FileScan:
+        known = self.memory.last_scan(place.path)
         kept = archived_at(place, self._where)
         if kept is not None or place.kind == KEPT:
-            scanned = self._look_at_kept(place, kept, known)
+            scanned = self._scan_archived(place, kept, known)
         else:
             status = os.lstat(place.path)
             name = (status.st_dev, status.st_ino)
-            scanned = self._looks.get(name) or scan(place.path, known, lines=is_lines(place.path), told=self._told)
+            scanned = self._looks.get(name) or scan_for_secrets(
+                place.path, known, lines=is_lines(place.path), told=self._count_read
+            )
             self._looks[name] = scanned
-        self.memory.note(place.path, scanned)
+        self.memory.remember_scan(place.path, scanned)
         return scanned
 
-    def _look_at_kept(self, place: Location, kept: ArchivedSession | None, known: FileScan | None) -> FileScan:
-        """What the vault or the trash holds of a session is read anew where its note was written anew. OSError."""
+    def _scan_archived(self, place: Location, kept: ArchivedSession | None, known: FileScan | None) -> FileScan:
+        """Scan a session's copy in the vault or the trash, unless its note is the one of the last scan. OSError."""
         if kept is None:
             why = manifest.why_unreadable(place.session_id, self._where) if place.session_id else ""
             raise OSError(errno.EINVAL, why or "It is a link, can't be listed, or has no note")
@@ -350,34 +351,34 @@ class _AuditRun:
         if known and known[:3] == told:
             return known
         findings = tuple(found for piece in pieces_of_kept(kept) for found in secrets_in(piece))
-        self._told(self.sizes[place])
+        self._count_read(self.sizes[place])
         return FileScan(*told, 0, 0, "", findings)
 
 
-def _places(sessions: Collection[str] | None, where: Where) -> Iterator[Location]:
+def _places_to_audit(sessions: Collection[str] | None, where: Where) -> Iterator[Location]:
     files = (file for agent in others(where) for file in agent.files())
     elsewhere = (Location(TRANSCRIPT, file.path, file.session_id, "") for file in files)
-    for place in (*inventory({}, where), *elsewhere):
+    for place in (*places_of_sessions({}, where), *elsewhere):
         unknown = not place.session_id and place.kind in _KEEPERS and not os.path.isfile(place.path)
         if sessions is None or place.session_id in sessions or unknown:
             yield place
     if sessions is None:
         own = os.path.join(where.state, FILE_NAME)
-        yield from (place for place in notes_of(where) if place.kind != INDEXED and place.path != own)
+        yield from (place for place in places_of_notes(where) if place.kind != INDEXED and place.path != own)
 
 
-def _sizes(places: Iterable[Location]) -> dict[Location, int]:
-    """The bytes of each file, or of the folder of what is kept of a session; nothing of what is gone by now."""
+def _sizes_of_places(places: Iterable[Location]) -> dict[Location, int]:
+    """The bytes of each file, or of an archived session's folder; a file that is gone by now has no row."""
     sizes = {}
     for place in places:
         with contextlib.suppress(OSError):
             sizes[place] = os.lstat(place.path).st_size
             if place.kind in {KEPT, TRASHED} and os.path.isdir(place.path):
-                sizes[place] = sum(os.lstat(inner).st_size for inner in files_in(place.path))
+                sizes[place] = sum(os.lstat(inner).st_size for inner in regular_files_below(place.path))
     return sizes
 
 
-def _leaks(place: Location, scanned: FileScan) -> Iterator[Leak]:
+def _leaks_of_scan(place: Location, scanned: FileScan) -> Iterator[Leak]:
     when = clock.from_epoch(scanned.mtime_ns / 1e9)
     for found in scanned.findings:
         reference = ""

@@ -1,6 +1,6 @@
 """A scrubbed child: the live conversation of a session without its secrets; the session itself is only read.
 
-What was large and lies in files of its own comes along without them, too, as files of the child's own.
+Large outputs in files of their own come along without secrets, too, as files of the child's own.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from resume_hooks.derive.child.rewrite_chain import Edit, chain_rewrite, weighed
 from resume_hooks.derive.child.write import FORGETTING, ChildPlan, Sizes
 from resume_hooks.errors import NothingToFork
 from resume_hooks.parts.secrets.cleaner import Cleaner
-from resume_hooks.parts.secrets.locations import OWN, SIDECAR, Location, files_in
-from resume_hooks.parts.secrets.purge import replace
+from resume_hooks.parts.secrets.locations import OWN, SIDECAR, Location, regular_files_below
+from resume_hooks.parts.secrets.purge import replace_scrubbed
 from resume_hooks.paths import ENDING, Where
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.session_files import SessionFile
@@ -45,7 +45,7 @@ class ScrubPlan(ChildPlan):
     chain: tuple[str, ...]
 
     def checks(self, path: str) -> list[Check]:
-        """Also that no secret is found in it, and that it is the whole conversation."""
+        """Also checks that it holds no secret, and the whole conversation."""
         wanted = set(self.chain)
         chain = tuple(node.uuid for node in scan(path).chain if node.uuid in wanted)
         return [
@@ -56,7 +56,7 @@ class ScrubPlan(ChildPlan):
 
     @contextlib.contextmanager
     def sidecars(self, where: Where) -> Iterator[list[str]]:
-        """What every child gets, without secrets; a copy of a user's file that holds some does not come along."""
+        """Every child's sidecars, without secrets; a copy of a user's file that holds some does not come along."""
         with ChildPlan.sidecars(self, where) as missed:
             with failing_as("What lies beside the session could not be scrubbed"):
                 gone = self._scrub_sidecars(where)
@@ -65,24 +65,26 @@ class ScrubPlan(ChildPlan):
             yield missed
 
     def _scrub_sidecars(self, where: Where) -> int:
-        """Take the secrets out of what the child got; how many backups were left out. OSError, WriteFailed."""
+        """Take the secrets out of the child's sidecars; returns how many backups were dropped. OSError, WriteFailed."""
         own, gone = self.draft.session_id, 0
-        for path in files_in(self.draft.path.removesuffix(ENDING)):
-            replace(Location(SIDECAR, path, own, OWN), self.cleaner, where)
-        for path in files_in(os.path.join(where.file_history, own)):
-            if any(each.found or each.stuck for each in self.cleaner.file(path, lines=False)):
+        for path in regular_files_below(self.draft.path.removesuffix(ENDING)):
+            replace_scrubbed(Location(SIDECAR, path, own, OWN), self.cleaner, where)
+        for path in regular_files_below(os.path.join(where.file_history, own)):
+            if any(each.found or each.stuck for each in self.cleaner.clean_file(path, lines=False)):
                 removal.remove_file(path, where.file_history, follow_root=True)
                 gone += 1
         return gone
 
 
-def plan(session: SessionFile, where: Where, cleaner: Cleaner, *, output_dir: str | None = None) -> ChildPlan:
-    """Decide on a child, whoever wrote the session.
+def plan_scrubbed_child(
+    session: SessionFile, where: Where, cleaner: Cleaner, *, output_dir: str | None = None
+) -> ChildPlan:
+    """Plan a child without secrets, whichever agent wrote the session.
 
-    NothingToFork where nothing was said, UsageError for what is no parent.
+    NothingToFork where nothing was said, UsageError for a session that can't be a parent.
     """
     if session.agent != NAME:
-        clean = lambda raw: cleaner.line(raw).raw  # noqa: E731 - the cleaner as one function
+        clean = lambda raw: cleaner.clean_record(raw).raw  # noqa: E731 - the cleaner as one function
         return agents.writer_of(session.agent, where).cleaned(session, clean, FORGETTING, output_dir)
     transcript, (survey, said, pieces, thoughts) = scan_live(
         session.path, lambda: (WriteScan(), ReadBack(), Pieces(), _ThinkingEdits(cleaner))
@@ -94,14 +96,14 @@ def plan(session: SessionFile, where: Where, cleaner: Cleaner, *, output_dir: st
         )
     parent = weighed(session, transcript, survey, said, pieces)
     child = draft(session, parent.ends, FORGETTING, where, output_dir)
-    child = child._replace(root_title=cleaner.words(child.root_title), block=cleaner.words(child.block))
+    child = child._replace(root_title=cleaner.clean_words(child.root_title), block=cleaner.clean_words(child.block))
     own = child.session_id
     books = [*replaced_of(transcript, survey, own), *books_of(transcript, survey, parent.ends, own)]
     old, new = (f"/{each}/tool-results/".encode() for each in (session.session_id, own))
 
     def clean_line(body: bytes, _: Node | None = None) -> bytes:
-        """A line without secrets that names the child's own large outputs; thinking fits its signature as it is."""
-        cleaned = cleaner.line(body).raw
+        """A line without secrets that names the child's own large outputs; a signature forbids to edit its thinking."""
+        cleaned = cleaner.clean_record(body).raw
         return cleaned if b'"thinking"' in cleaned else cleaned.replace(old, new)
 
     body = chain_rewrite(
@@ -124,7 +126,7 @@ def plan(session: SessionFile, where: Where, cleaner: Cleaner, *, output_dir: st
 
 
 class _ThinkingEdits:
-    """An observer: the records whose thinking holds a secret, ``gone`` those that say nothing else."""
+    """An observer of the records whose thinking holds a secret; those that say nothing else are ``gone``."""
 
     def __init__(self, cleaner: Cleaner) -> None:
         self.edits: dict[int, Edit] = {}
@@ -136,11 +138,11 @@ class _ThinkingEdits:
         if node is None or node.kind != ASSISTANT:
             return
         content = blocks(record)
-        kept = [block for block in content if not self._cleaner.tells(block, [])]
+        kept = [block for block in content if not self._cleaner.is_secret_thought(block, [])]
         if len(kept) < len(content):
-            self.edits[node.number] = self._without
+            self.edits[node.number] = self._without_secret_thoughts
             self.gone |= set() if kept else {node.number}
 
-    def _without(self, record: Record) -> Record | None:
-        kept = [block for block in blocks(record) if not self._cleaner.tells(block, [])]
+    def _without_secret_thoughts(self, record: Record) -> Record | None:
+        kept = [block for block in blocks(record) if not self._cleaner.is_secret_thought(block, [])]
         return with_content(record, kept) if kept else None

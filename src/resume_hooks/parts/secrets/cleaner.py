@@ -1,7 +1,7 @@
-"""Lines and texts without their secrets: what the scanner finds, and what is known from elsewhere.
+"""Removal of secrets from lines and texts: those that the scanner finds, and those known from elsewhere.
 
-A line stays JSON, and of it only the strings change that hold a secret. Thinking goes as a whole: its signature fits
-one text alone. A line that holds none is returned as the same bytes.
+A line stays JSON, and only its strings that hold a secret change. Thinking is removed as a whole: its signature fits
+one text alone. A line without a secret is returned as the same bytes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from resume_hooks.transcripts.raw_edit import encode
 from resume_hooks.transcripts.records import Record, parse
 
 ROUNDS = 4
-"""How often a text is looked at again: what was taken out may have hidden something else."""
+"""Most passes over a text: a removed secret may have hidden another one."""
 
 _MARK = re.compile(rb"\[secret removed: [^\]\n]{1,80}\]")
 _TOOL_NAME = (b"message", b"content", b"name")
@@ -31,14 +31,14 @@ _TOKEN = re.compile(rb"[A-Za-z0-9_-]+")
 
 
 class RemovedSecret(NamedTuple):
-    """A secret that was taken out; ``values`` are the texts that it is with fewer and fewer escapes."""
+    """A secret that was taken out; ``values`` are its text, with fewer and fewer escapes."""
 
     kind: str
     values: tuple[str, ...] = ()
 
 
 class Cleaned(NamedTuple):
-    """Bytes without secrets, and what was in them. ``stuck``: something known stands where nothing may be changed."""
+    """Bytes without secrets, and those ``found`` in them; ``stuck``: a known one stands where nothing may change."""
 
     raw: bytes
     found: tuple[RemovedSecret, ...]
@@ -46,40 +46,37 @@ class Cleaned(NamedTuple):
 
 
 class Cleaner:
-    """Takes out what the scanner finds of these ``kinds``, of all if there are none, and what is known as ``literals``.
-
-    Without ``scanning`` only the latter.
-    """
+    """Takes out the known ``literals`` and, if ``scanning``, the secrets of these ``kinds`` (empty: of all kinds)."""
 
     def __init__(self, kinds: Collection[str] = (), literals: Literals | None = None, *, scanning: bool = True) -> None:
         self._kinds = frozenset(kinds)
         self._literals = literals or Literals({})
         self._scanning = scanning
         self._clean_folder = b""
-        """The folder that was looked at last and holds none."""
+        """The last folder name that was scanned and holds no secret."""
 
-    def file(self, path: str, *, lines: bool) -> Iterator[Cleaned]:
-        """The pieces of a file, which is ``lines`` or a text. OSError."""
-        return map(self.piece, pieces_of_file(path, lines=lines))
+    def clean_file(self, path: str, *, lines: bool) -> Iterator[Cleaned]:
+        """The cleaned pieces of a file, which is ``lines`` or a text. OSError."""
+        return map(self.clean_piece, pieces_of_file(path, lines=lines))
 
     def finds_in(self, path: str, *, lines: bool) -> bool:
-        """Whether a file holds something to be taken out. OSError."""
-        return any(each.found for each in self.file(path, lines=lines))
+        """Whether a file holds a secret to be taken out. OSError."""
+        return any(each.found for each in self.clean_file(path, lines=lines))
 
-    def piece(self, piece: Piece) -> Cleaned:
-        """A piece of a place, as its form has it; one of what is no text stays as it is."""
+    def clean_piece(self, piece: Piece) -> Cleaned:
+        """A cleaned piece, according to its form; a binary one stays as it is."""
         if piece.form == BINARY:
-            return self._cleaned(piece.raw, [])
-        return self.line(piece.raw) if piece.form == LINE else self.text(piece.raw)
+            return self._clean_raw(piece.raw, [])
+        return self.clean_record(piece.raw) if piece.form == LINE else self.clean_text(piece.raw)
 
-    def line(self, raw: bytes) -> Cleaned:
-        """One line of a transcript, with its ending or without."""
+    def clean_record(self, raw: bytes) -> Cleaned:
+        """A cleaned line of a transcript, with its ending or without."""
         body = raw.rstrip(b"\r\n")
         if len(body) < SHORTEST_NAMED:
             return Cleaned(raw, (), stuck=False)
         found: list[RemovedSecret] = []
-        cleaned = _until_stable(body, lambda each: self._line(each, found))
-        done = self._cleaned(cleaned + raw[len(body) :], found)
+        cleaned = _until_stable(body, lambda each: self._clean_line_once(each, found))
+        done = self._clean_raw(cleaned + raw[len(body) :], found)
         return done._replace(stuck=done.stuck or self.finds_in_folder(folder_of(body)))
 
     def finds_in_folder(self, folder: bytes) -> bool:
@@ -90,82 +87,82 @@ class Cleaner:
         self._clean_folder = self._clean_folder if is_found else folder
         return is_found
 
-    def text(self, raw: bytes) -> Cleaned:
-        """A whole text, in which a secret may go over several lines; what is no text is returned as it is."""
+    def clean_text(self, raw: bytes) -> Cleaned:
+        """A cleaned text, in which a secret may span several lines; binary bytes are returned as they are."""
         found: list[RemovedSecret] = []
 
         def once(each: bytes) -> bytes:
-            return self._known(self._scanned(each, found), found)
+            return self._remove_known(self._remove_scanned(each, found), found)
 
-        return self._cleaned(raw if b"\0" in raw else _until_stable(raw, once), found)
+        return self._clean_raw(raw if b"\0" in raw else _until_stable(raw, once), found)
 
-    def words(self, text: str) -> str:
+    def clean_words(self, text: str) -> str:
         """A text of our own making, such as a title, without secrets."""
-        return self.text(text.encode("utf-8", "surrogatepass")).raw.decode("utf-8", "surrogatepass")
+        return self.clean_text(text.encode("utf-8", "surrogatepass")).raw.decode("utf-8", "surrogatepass")
 
-    def tells(self, block: Record, found: list[RemovedSecret]) -> bool:
-        """Whether a block is thinking that holds a secret; what it holds is added to ``found``."""
+    def is_secret_thought(self, block: Record, found: list[RemovedSecret]) -> bool:
+        """Whether a block is thinking that holds a secret; its secrets are added to ``found``."""
         if block.get("type") != records.THINKING:
             return False
-        held = self.text(records.string(block, "thinking").encode("utf-8", "surrogatepass")).found
+        held = self.clean_text(records.string(block, "thinking").encode("utf-8", "surrogatepass")).found
         found += held
         return bool(held)
 
-    def _cleaned(self, raw: bytes, found: list[RemovedSecret]) -> Cleaned:
-        return Cleaned(raw, tuple(found), self._literals.stand_in(raw))
+    def _clean_raw(self, raw: bytes, found: list[RemovedSecret]) -> Cleaned:
+        return Cleaned(raw, tuple(found), self._literals.are_in(raw))
 
-    def _line(self, body: bytes, found: list[RemovedSecret]) -> bytes:
+    def _clean_line_once(self, body: bytes, found: list[RemovedSecret]) -> bytes:
         start = body.lstrip(b"\xef\xbb\xbf \t")[:1]
         if start != b"{" or not body.endswith(b"}"):  # no JSON, or the end of it is missing
-            return self._known(self._scanned(body, found), found)
+            return self._remove_known(self._remove_scanned(body, found), found)
         body = self._without_thoughts(body, found) if _THINKING in body else body
         secrets = find_in_line(body) if self._scanning else []
-        body = self._without(body, secrets, found)
-        body = self._names(body, found) if self._scanning else body
-        return self._strings(body, found) if self._may_hold(body) else body
+        body = self._remove_wanted(body, secrets, found)
+        body = self._clean_names(body, found) if self._scanning else body
+        return self._clean_strings(body, found) if self._may_hold(body) else body
 
-    def _names(self, body: bytes, found: list[RemovedSecret]) -> bytes:
+    def _clean_names(self, body: bytes, found: list[RemovedSecret]) -> bytes:
         """A line of JSON without the secrets in its keys and in the names of tools."""
         if next(suspects(body), None) is None:
             return body
         places = [(key.start, key.end) for key in strings(body) if key.is_key]
-        names = _names_of(body)
+        names = _spans_of_tool_names(body)
         parts, place = [], 0
         for start, end in sorted([*places, *names.items()]):
-            cleaned = self._scanned(body[start:end], found)
+            cleaned = self._remove_scanned(body[start:end], found)
             parts += [body[place:start], _MARK.sub(_NAME_MARK, cleaned) if start in names else cleaned]
             place = end
         return b"".join([*parts, body[place:]])
 
-    def _strings(self, body: bytes, found: list[RemovedSecret]) -> bytes:
-        """A line of JSON without what is known, keys included: what was asked stands in some."""
-        names = _names_of(body)
+    def _clean_strings(self, body: bytes, found: list[RemovedSecret]) -> bytes:
+        """A line of JSON without known secrets, also in keys: a question of the client's is one."""
+        names = _spans_of_tool_names(body)
         kept = {leaf.start for leaf in leaves(body) if is_kept(body, leaf)} - names.keys()
         parts, place = [], 0
         for string in strings(body):
             quoted = body[string.start - 1 : string.end + 1]
             if string.start not in kept and self._may_hold(quoted):
-                cleaned = self._string(quoted, found)
+                cleaned = self._clean_string(quoted, found)
                 name = string.start in names
                 parts += [body[place : string.start - 1], _MARK.sub(_NAME_MARK, cleaned) if name else cleaned]
                 place = string.end + 1
         return b"".join([*parts, body[place:]])
 
-    def _scanned(self, raw: bytes, found: list[RemovedSecret]) -> bytes:
-        return self._without(raw, find_in_bytes(raw), found) if self._scanning else raw
+    def _remove_scanned(self, raw: bytes, found: list[RemovedSecret]) -> bytes:
+        return self._remove_wanted(raw, find_in_bytes(raw), found) if self._scanning else raw
 
-    def _without(self, raw: bytes, secrets: Sequence[Secret], found: list[RemovedSecret]) -> bytes:
+    def _remove_wanted(self, raw: bytes, secrets: Sequence[Secret], found: list[RemovedSecret]) -> bytes:
         """Bytes without those of these secrets that are of a wanted kind."""
         wanted = [secret for secret in secrets if not self._kinds or secret.kind in self._kinds]
-        found += [RemovedSecret(one.kind, _values(raw[one.start : one.end])) for one in wanted]
-        return without(raw, _whole(raw, wanted)) if wanted else raw
+        found += [RemovedSecret(one.kind, _values_of_secret(raw[one.start : one.end])) for one in wanted]
+        return without(raw, _extend_to_words(raw, wanted)) if wanted else raw
 
-    def _string(self, token: bytes, found: list[RemovedSecret]) -> bytes:
+    def _clean_string(self, token: bytes, found: list[RemovedSecret]) -> bytes:
         try:
             text = json.loads(token.decode("utf-8", "surrogateescape"), strict=False)
         except ValueError:
-            return self._known(token, found)
-        cleaned, taken = self._literals.without(text)
+            return self._remove_known(token, found)
+        cleaned, taken = self._literals.replace_secrets(text)
         found += map(RemovedSecret, taken)
         if not taken:
             return token
@@ -174,32 +171,32 @@ class Cleaner:
         except UnicodeEncodeError:  # a lone surrogate, which stays the escape that it was
             return json.dumps(cleaned).encode()
 
-    def _known(self, raw: bytes, found: list[RemovedSecret]) -> bytes:
-        if not self._literals.stand_in(raw):
+    def _remove_known(self, raw: bytes, found: list[RemovedSecret]) -> bytes:
+        if not self._literals.are_in(raw):
             return raw
-        cleaned, taken = self._literals.without(raw.decode("utf-8", "surrogateescape"))
+        cleaned, taken = self._literals.replace_secrets(raw.decode("utf-8", "surrogateescape"))
         found += map(RemovedSecret, taken)
         return cleaned.encode("utf-8", "surrogateescape")
 
     def _may_hold(self, raw: bytes) -> bool:
-        """Whether bytes of JSON hold what is known, or letters written as escapes that may be such."""
-        return self._literals.stand_in(raw) or (bool(self._literals) and b"\\u" in raw)
+        """Whether bytes of JSON hold a known secret, or escaped letters that may be one."""
+        return self._literals.are_in(raw) or (bool(self._literals) and b"\\u" in raw)
 
     def _without_thoughts(self, body: bytes, found: list[RemovedSecret]) -> bytes:
         """The line without the thinking that holds a secret.
 
-        Where nothing else was said, nothing is left: all clients pass such an answer over (2.1.42 to 2.1.329).
+        An answer that says nothing else becomes empty: all clients skip such an answer (2.1.42 to 2.1.329).
         """
         record = parse(body)
         content = records.blocks(record) if record is not None else []
-        kept = [block for block in content if not self.tells(block, found)]
+        kept = [block for block in content if not self.is_secret_thought(block, found)]
         if record is None or len(kept) == len(content):
             return body
         return encode(records.with_content(record, kept))
 
 
-def _names_of(body: bytes) -> dict[int, int]:
-    """Where the names of tools that were called begin and end: a client calls none by a name that it reads there."""
+def _spans_of_tool_names(body: bytes) -> dict[int, int]:
+    """Start and end of each called tool's name, which may change: no client calls a tool by a name in a transcript."""
     return {leaf.start: leaf.end for leaf in leaves(body) if leaf.path[-3:] == _TOOL_NAME and is_kept(body, leaf)}
 
 
@@ -212,8 +209,8 @@ def _until_stable(raw: bytes, once: Callable[[bytes], bytes]) -> bytes:
     return raw
 
 
-def _whole(raw: bytes, secrets: Sequence[Secret]) -> list[Secret]:
-    """Secrets up to the end of the words that they stand in: what a rule does not reach is no less secret."""
+def _extend_to_words(raw: bytes, secrets: Sequence[Secret]) -> list[Secret]:
+    """Secrets extended to the ends of their words, since a rule may match only a part of one."""
     starts = [one.start for one in secrets[1:]] + [len(raw)]
     whole = []
     for one, limit in zip(secrets, starts, strict=True):
@@ -223,8 +220,8 @@ def _whole(raw: bytes, secrets: Sequence[Secret]) -> list[Secret]:
     return whole
 
 
-def _values(raw: bytes) -> tuple[str, ...]:
-    """The texts that a secret is: as it stands there, and with its escapes resolved, which lie in each other."""
+def _values_of_secret(raw: bytes) -> tuple[str, ...]:
+    """The text of a secret as it stands there, then with its nested escapes resolved one by one."""
     texts = [raw.decode("utf-8", "replace")]
     while "\\" in texts[-1] and len(texts) < ROUNDS:
         try:

@@ -1,7 +1,7 @@
-"""What a scrub would do: every place that holds secrets, and whether it will be rewritten. Nothing is changed.
+"""The findings of a scrub: every place that holds secrets, and whether it will be rewritten. Nothing is changed.
 
-The secrets themselves are learned from the family's sessions, and then looked for everywhere, also where the scanner
-would not know them.
+The secrets themselves are learned from the family's sessions, then looked for everywhere, also where the scanner would
+not recognise them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from resume_hooks.errors import ResumeHooksError, WriteFailed
 from resume_hooks.parts.secrets.cleaner import Cleaned, Cleaner, RemovedSecret
-from resume_hooks.parts.secrets.literals import NAMED, Literals, is_telling, is_token, lines_of
+from resume_hooks.parts.secrets.literals import NAMED, Literals, encoded_lines_of, is_telling, is_token
 from resume_hooks.parts.secrets.locations import (
     CHILD,
     CLIENT,
@@ -31,14 +31,14 @@ from resume_hooks.parts.secrets.locations import (
     TRASHED,
     Location,
     archived_at,
-    client_files,
-    documents_of,
-    family,
-    files_in,
-    inventory,
     is_lines,
-    notes_of,
     pieces_of_kept,
+    places_of_client_files,
+    places_of_documents,
+    places_of_notes,
+    places_of_sessions,
+    regular_files_below,
+    relations_of_family,
 )
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
@@ -50,35 +50,35 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.head_tail import HeadTail
 
 HELD, REMOVED, LEFT, OUTSIDE = "held", "removed", "left", "outside"
-"""What a place came to: nothing was done yet, all is gone, it still holds secrets, it was not asked for."""
+"""The state of a place: nothing was done yet, all is gone, it still holds secrets, it was not asked for."""
 
 SETTINGS = (".claude.json", ".credentials.json", "settings.json", "settings.local.json", ".mcp.json")
-"""How the names of the client's files begin in which a secret may stand because somebody put it there to be used."""
+"""How the client's files of settings begin: a secret may stand there to be used."""
 
 
-STUCK = "It stands in an image, in what names a record, or in the folder's name: nothing was changed there."
+STUCK = "It stands in an image, in a record's id, or in the folder's name: nothing was changed there."
 
 
 class LocationContents(NamedTuple):
-    """What a place holds; ``stuck`` where some of it stands in what can't be changed: no text, an image, an id."""
+    """The secrets in a place; ``stuck``: some stand where nothing can be changed, as in an image or an id."""
 
     found: tuple[RemovedSecret, ...]
     stuck: bool
 
 
-def look(place: Location, cleaner: Cleaner, where: Where) -> LocationContents:
-    """The secrets that a place holds. OSError or WriteFailed, which says why, where that can't be told."""
+def look_at_place(place: Location, cleaner: Cleaner, where: Where) -> LocationContents:
+    """The secrets that a place holds. OSError, or WriteFailed, which says why the place can't be read."""
     if os.path.islink(place.path):
         raise WriteFailed("It is a symbolic link, which is not followed", "Look at what is behind it by hand.")
     found: list[RemovedSecret] = []
     stuck = False
-    for cleaned in _contents(place, cleaner, where):
+    for cleaned in _cleaned_contents(place, cleaner, where):
         found += cleaned.found
         stuck = stuck or cleaned.stuck
     return LocationContents(tuple(found), stuck)
 
 
-def _contents(place: Location, cleaner: Cleaner, where: Where) -> Iterator[Cleaned]:
+def _cleaned_contents(place: Location, cleaner: Cleaner, where: Where) -> Iterator[Cleaned]:
     kept = archived_at(place, where)
     if kept is None and place.kind == KEPT:
         raise WriteFailed(
@@ -86,17 +86,17 @@ def _contents(place: Location, cleaner: Cleaner, where: Where) -> Iterator[Clean
             "What it holds can't be told: update this resume-hooks, or move it away.",
         )
     if kept is not None:
-        yield from map(cleaner.piece, pieces_of_kept(kept))
+        yield from map(cleaner.clean_piece, pieces_of_kept(kept))
         for text in (kept.title, kept.about.tag, *kept.about.titles):
-            yield cleaner.text(text.encode("utf-8", "replace"))
+            yield cleaner.clean_text(text.encode("utf-8", "replace"))
     elif place.kind != INDEXED:  # built anew in any case
-        yield from cleaner.file(place.path, lines=is_lines(place.path))
+        yield from cleaner.clean_file(place.path, lines=is_lines(place.path))
 
 
-def _state(place: Location) -> object:
-    """What changes with any change of a place."""
+def _state_of_place(place: Location) -> object:
+    """A value that differs after any change of a place."""
     found: list[object] = []
-    for path in [place.path, *files_in(place.path)] if place.kind in {KEPT, TRASHED} else [place.path]:
+    for path in [place.path, *regular_files_below(place.path)] if place.kind in {KEPT, TRASHED} else [place.path]:
         found.append(path)
         with contextlib.suppress(OSError):
             status = os.lstat(path)
@@ -105,7 +105,7 @@ def _state(place: Location) -> object:
 
 
 class ScrubReach(NamedTuple):
-    """What a scrub in place reaches beyond the session, its copies and its children."""
+    """The places that a scrub in place covers beyond the session, its copies and its children."""
 
     parents: bool = False
     others: bool = False
@@ -115,7 +115,7 @@ class ScrubReach(NamedTuple):
 
 
 class Holding(NamedTuple):
-    """A place with what it holds: secrets by kind. ``state`` is one of four words, ``why`` a sentence or ""."""
+    """A place and its secrets, by kind; ``state`` is one of the four words above, ``why`` a sentence or ""."""
 
     place: Location
     kinds: dict[str, int]
@@ -125,11 +125,11 @@ class Holding(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ScrubFindings:
-    """What was found. ``scanner`` takes out all, ``known`` only what is known from the family: the ``values``.
+    """The findings. ``scanner`` takes out all secrets, ``known`` only the ``values`` known from the family.
 
-    ``relations`` are of the sessions that were ever seen to be of the family, ``clean`` are the places that held
-    nothing, as they were then, and are not read again as long as they stay so. ``title`` is the session's, without what
-    is known. ``short`` are secrets that could be any word: nowhere but where the scanner finds them are they known.
+    ``relations`` cover every session that was ever seen to be of the family. ``clean`` are the places that held
+    nothing, with their state: they are not read again until it changes. ``title`` is the session's, without known
+    secrets. ``short`` secrets could be any word: only the scanner finds them.
     """
 
     session: SessionFile
@@ -146,12 +146,12 @@ class ScrubFindings:
     short: frozenset[str] = frozenset()
 
     @property
-    def held(self) -> list[Holding]:
+    def places_to_change(self) -> list[Holding]:
         """The places that are to be changed, the index aside."""
         return [row for row in self.rows if row.state == HELD and row.place.kind != INDEXED]
 
     def cleaner_of(self, place: Location) -> Cleaner:
-        """What takes secrets out of a place: the family's own files are scanned, too."""
+        """The cleaner for a place: the family's own files are scanned, too."""
         return self.scanner if place.relation in {OWN, CHILD, PARENT} and place.kind != FILE_BACKUP else self.known
 
 
@@ -163,7 +163,7 @@ def look_everywhere(
     named: Mapping[str, str] | None = None,
     wanted: ScrubReach = ScrubReach(),  # noqa: B008 - a value that nobody can change
 ) -> ScrubFindings:
-    """Look at every place. ``named`` are secrets that the user gave, with their kind; without ``kinds`` all count."""
+    """Look at every place. ``named`` are the user's secrets, with their kind; empty ``kinds``: all kinds."""
     values = named or {}
     cleaner = Cleaner(kinds, Literals(values))
     nothing = ScrubFindings(session, kinds, wanted, {}, values, {}, (), cleaner, cleaner, "", "")
@@ -171,22 +171,22 @@ def look_everywhere(
 
 
 def look_again(before: ScrubFindings, where: Where) -> ScrubFindings:
-    """Look at every place that is there now for what was found, and for what else a scan finds.
+    """Look at every place that exists now for the known secrets, and for others that a scan finds.
 
-    What held nothing, and nobody has changed since, is not read again.
+    A place that held nothing and has not changed since is not read again.
     """
     session, wanted = before.session, before.wanted
-    relations = {**family(session, where), **before.relations}
-    places = inventory(relations, where)
+    relations = {**relations_of_family(session, where), **before.relations}
+    places = places_of_sessions(relations, where)
     if not is_archived_copy(session.path, where) and all(place.path != session.path for place in places):
         places.append(Location(TRANSCRIPT, session.path, session.session_id, OWN))  # a file that lies elsewhere
     values, short = dict(before.values), set(before.short)
     for place in places:
         if place.relation != OTHER and is_reached(place.relation, wanted) and place.kind not in {FILE_BACKUP, READABLE}:
             held: tuple[RemovedSecret, ...] = ()
-            if before.clean.get(place) != _state(place):
+            if before.clean.get(place) != _state_of_place(place):
                 with contextlib.suppress(OSError, ResumeHooksError):
-                    held = look(place, before.scanner, where).found
+                    held = look_at_place(place, before.scanner, where).found
             values |= _searchable(held)
             short |= {each.values[-1] for each in held if each.values and not _searchable([each])}
     texts = {value: kind for value, kind in values.items() if kind == NAMED or not is_token(value)}
@@ -201,7 +201,12 @@ def look_again(before: ScrubFindings, where: Where) -> ScrubFindings:
         known=Cleaner(literals=literals, scanning=False),
     )
     clients = Clients(where)
-    everywhere = [*documents_of(session, where), *client_files(where), *notes_of(where), *places]
+    everywhere = [
+        *places_of_documents(session, where),
+        *places_of_client_files(where),
+        *places_of_notes(where),
+        *places,
+    ]
     rows = [row for place in everywhere if (row := _holding(place, found, where, clients))]
     # Another agent's session is looked at in a copy; people find it where the original is.
     rows = [row._replace(place=row.place._replace(path=original(row.place.path, where))) for row in rows]
@@ -211,11 +216,11 @@ def look_again(before: ScrubFindings, where: Where) -> ScrubFindings:
         why = agent_of(session, where).why_open(session)
     else:
         why = "" if is_archived_copy(session.path, where) else clients.why_open(session)
-    return replace(found, rows=tuple(rows), open=why, title=found.known.words(HeadTail(session.path).title))
+    return replace(found, rows=tuple(rows), open=why, title=found.known.clean_words(HeadTail(session.path).title))
 
 
 def is_reached(relation: str, wanted: ScrubReach) -> bool:
-    """Whether the places of sessions with this relation are scrubbed."""
+    """Whether a scrub covers the sessions with this relation."""
     return {PARENT: wanted.parents, OTHER: wanted.others}.get(relation, True)
 
 
@@ -225,17 +230,17 @@ def _searchable(found: Iterable[RemovedSecret]) -> dict[str, str]:
     for each in found:
         for value in each.values:
             looked_for = [value] if is_telling(value) or is_token(value) else []
-            told |= dict.fromkeys([*looked_for, *lines_of(value)], each.kind)
+            told |= dict.fromkeys([*looked_for, *encoded_lines_of(value)], each.kind)
     return told
 
 
 def _holding(place: Location, found: ScrubFindings, where: Where, clients: Clients) -> Holding | None:
     """A place that holds secrets, or can't be read; None for any other."""
-    state, wanted = _state(place), found.wanted
+    state, wanted = _state_of_place(place), found.wanted
     if found.clean.get(place) == state:
         return None
     try:
-        held = look(place, found.cleaner_of(place), where)
+        held = look_at_place(place, found.cleaner_of(place), where)
     except (OSError, ResumeHooksError) as error:
         if not os.path.lexists(place.path):
             return None

@@ -1,4 +1,4 @@
-"""The form of scrub, and of its list: where secrets lie, never what they are."""
+"""The form of scrub, and of its list: where secrets lie, never their text."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class SecretsList(Strict):
             Like(
                 place="transcript, sub-agent, sidecar, copy, file backup, backup, trash, vault, note",
                 session_id="empty where the place belongs to no session",
-                reference="what read prints the record of; empty where it can't",
+                reference="the record as read takes it; empty where it can't",
                 line="0-based; of what the vault or a whole text holds, counted from its start",
                 offset="first byte",
                 length="bytes, as written there",
-                uuid="of the record; empty where there is none",
+                uuid="of the record; empty without one",
                 time="of the record, else of the file",
             ),
         ]
@@ -43,7 +43,7 @@ class SecretsList(Strict):
 
 
 class ScrubPlace(Strict):
-    """A place that holds, or held, secrets; never what they are."""
+    """A place that holds, or held, secrets; never their text."""
 
     kind: str = holding(
         lambda row: row.place.kind, "transcript, sub-agent, sidecar, backup, trash, vault, index, client ..."
@@ -61,7 +61,7 @@ class ScrubPlace(Strict):
 
 
 class Scrubbed(Strict):
-    """What a scrub found, and what it wrote."""
+    """The findings of a scrub, and the files that it wrote."""
 
     session_id: str
     file: str
@@ -73,4 +73,4 @@ class Scrubbed(Strict):
 
 
 class ScrubForm(RootModel[Scrubbed | SecretsList]):
-    """What a scrub found and wrote; with --list the secrets."""
+    """The findings and the result of a scrub; with --list the secrets."""

@@ -1,7 +1,7 @@
 """Known secrets wherever they stand: as they are, and in the forms that JSON, addresses and base64 give them.
 
-The scanner knows a secret by its looks and by the words before it; the same text elsewhere has neither. So what was
-once found is looked for as text. A value that is short, or could be any word, is none that this is done with.
+The scanner recognises a secret by its looks and the words before it, which the same text may lack elsewhere. So a
+secret that was found once is looked for as text, unless it is short or could be any word.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ SHORTEST_TOKEN = 6
 """Characters of a found secret that is looked for as a whole token."""
 
 ANY_CHARACTERS = 20
-"""Characters from which on one without digits is, too."""
+"""Characters of a found secret without digits that is looked for as text."""
 
 MOST_NAMED = 100
 LONGEST_NAMED = 16 * 1024
 
 FEW = 64
-"""Forms up to which bytes are searched for one after the other, which is fastest where none of them stands."""
+"""Up to so many forms, bytes are searched for each in turn, which is fastest where none of them stands."""
 
 HEAD = 6
-"""Characters at the beginning of a form by which all forms are looked for at once; none is shorter."""
+"""Characters at the beginning of a form by which all forms are looked for at once; no form is shorter."""
 
 LEAST_CORE = 8
-"""Characters of base64 that can be nothing else but a part of the secret."""
+"""Characters of base64 that can only be a part of the secret."""
 
 CUT_AT = 0.6
-"""The share of a secret that has to be left of it where a title or a preview was cut short; at least ``LEAST_LEFT``."""
+"""The least share of a secret at the end of a title or preview that was cut short; at least ``LEAST_LEFT``."""
 
 LEAST_LEFT = 20
 
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:toolu|msg|req|call)_[A-Za-z0-9]+")
-"""What names records: taken out everywhere, it would break the session."""
+"""Ids of records: to take them out everywhere would break the session."""
 
 _WORD = re.compile(r"[A-Za-z0-9_-]*")
-"""How a secret goes on."""
+"""The characters with which a secret goes on."""
 
 _MARK = re.compile(r"\[secret removed: [^\]\n]{1,80}\]")
 
@@ -63,27 +63,27 @@ _DULL_SIGNS = frozenset("-_./: ")
 """Signs that names of things have, too."""
 
 _EDGE = re.compile(r"(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4})")
-"""Where a token begins, also behind an escape."""
+"""The beginning of a token, also behind an escape."""
 
 _NO_WORD = re.compile(r"(?![A-Za-z0-9])")
 
 
-def mark(kind: str) -> str:
-    """What stands in the place of a secret."""
+def placeholder_of_secret(kind: str) -> str:
+    """The placeholder of a secret."""
     return f"[secret removed: {kind}]"
 
 
-def named(given: bytes) -> dict[str, str]:
-    """The secrets in what the user gave, one a line, with their kind; all of it as one, too, where it is of several.
+def parse_named_secrets(given: bytes) -> dict[str, str]:
+    """The user's secrets, one per line, with their kind; the lines of a private key count as one secret, too.
 
-    UsageError for what can't be looked for; no message holds any of it.
+    UsageError for one that can't be looked for; no message holds any part of it.
     """
     if len(given) > LONGEST_NAMED:
         raise UsageError(f"What was given is longer than {LONGEST_NAMED:,} bytes", "Give the secrets alone.")
     try:
         text = given.decode().replace("\r\n", "\n").strip("\n")
     except UnicodeDecodeError as error:
-        raise UsageError("What was given is no text in UTF-8", "Give the secrets as text, one a line.") from error
+        raise UsageError("What was given is not text in UTF-8", "Give the secrets as text, one a line.") from error
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     if not lines:
         raise UsageError("No secret was given", "Write one a line to --secret-stdin, from a file or a prompt.")
@@ -99,7 +99,7 @@ def named(given: bytes) -> dict[str, str]:
 
 
 def is_telling(value: str) -> bool:
-    """Whether a found secret can be nothing else wherever it stands."""
+    """Whether the text of a found secret is a secret wherever it stands."""
     if len(value) < SHORTEST or _ID.fullmatch(value) or _MARK.search(value):
         return False
     mixed = any(sign.isdigit() for sign in value) and any(sign.isalpha() for sign in value)
@@ -107,33 +107,33 @@ def is_telling(value: str) -> bool:
 
 
 def is_token(value: str) -> bool:
-    """Whether a short found secret is no plain word, and looked for as a whole token."""
+    """Whether a short found secret is more than a plain word, and looked for as a whole token."""
     if not SHORTEST_TOKEN <= len(value) < SHORTEST or _MARK.search(value) or any(sign.isspace() for sign in value):
         return False
     lettered = any(sign.isalpha() for sign in value)
     return lettered and any(not sign.isalpha() and sign not in _DULL_SIGNS for sign in value)
 
 
-def lines_of(value: str) -> Iterator[str]:
-    """The lines of a secret of several that are nothing but its encoded body: each tells a part of it."""
+def encoded_lines_of(value: str) -> Iterator[str]:
+    """The lines of the encoded body of a multi-line secret: each discloses a part of it."""
     lines = _LINE_ENDS.split(value)
     if len(lines) > 1:
         yield from (line for line in map(str.strip, lines) if _ENCODED_LINE.fullmatch(line) and is_telling(line))
 
 
-def forms_of(value: str) -> Iterator[str]:
-    """The texts that a secret may be written as; the longest come to stand first where they are replaced."""
+def written_forms_of(value: str) -> Iterator[str]:
+    """The texts that a secret may be written as, in no order."""
     yield value
-    once = list(_escaped(value))
+    once = list(_json_forms(value))
     yield from once
-    yield from (twice for form in once for twice in _escaped(form))
+    yield from (twice for form in once for twice in _json_forms(form))
     raw = value.encode("utf-8", "replace")
     for percent in (quote(raw, safe=""), quote(raw), quote_plus(raw)):
         yield percent
         yield re.sub("%[0-9A-F]{2}", lambda found: found.group().lower(), percent)
     yield html.escape(value)
     yield html.escape(value, quote=False)
-    yield from _cores(raw)
+    yield from _base64_cores(raw)
     yield raw.hex()
     yield raw.hex().upper()
 
@@ -152,7 +152,7 @@ class _Form(NamedTuple):
     alone: bool = False
 
     def end(self, text: str, start: int) -> int:
-        """Where the form that stands at ``start`` ends; 0 if it does not stand there."""
+        """The end of the form that begins at ``start``; 0 if it does not stand there."""
         if not text.startswith(self.text, start):
             return 0
         end = start + len(self.text)
@@ -167,18 +167,18 @@ class _Form(NamedTuple):
 
 
 class Literals:
-    """Secrets as texts, each with its kind; ``tokens`` are short ones, which count where no word goes on."""
+    """Secrets as texts, each with its kind; ``tokens`` are short ones, which count only as whole tokens."""
 
     def __init__(self, values: Mapping[str, str], tokens: Mapping[str, str] | None = None) -> None:
-        known = list(_forms(values))
+        known = list(_forms_of_secrets(values))
         for value, kind in (tokens or {}).items():
             percent = quote(value.encode("utf-8", "replace"), safe="")
-            known += (_Form(text, kind, alone=True) for text in (value, *_escaped(value), percent))
+            known += (_Form(text, kind, alone=True) for text in (value, *_json_forms(value), percent))
         forms = {form.text: form for form in reversed(known)}
         self._forms: dict[str, list[_Form]] = {}
         for form in sorted(forms.values(), key=lambda form: -len(form.text)):
             self._forms.setdefault(form.text[:HEAD], []).append(form)
-        self._heads = re.compile(f"{_MARK.pattern}|{_any_of(self._forms)}")
+        self._heads = re.compile(f"{_MARK.pattern}|{_prefix_pattern(self._forms)}")
         self._few: list[bytes] = []
         for text in forms if len(forms) <= FEW else ():
             with contextlib.suppress(UnicodeEncodeError):
@@ -188,25 +188,25 @@ class Literals:
         """Whether there is anything to look for."""
         return bool(self._forms)
 
-    def stand_in(self, raw: bytes) -> bool:
+    def are_in(self, raw: bytes) -> bool:
         """Whether any form stands in these bytes as it is."""
         if not self._forms or (self._few and not any(form in raw for form in self._few)):
             return False
-        return any(True for _ in self._places(raw.decode("utf-8", "surrogateescape")))
+        return any(True for _ in self._places_of_forms(raw.decode("utf-8", "surrogateescape")))
 
-    def without(self, text: str) -> tuple[str, list[str]]:
-        """A text with a mark in place of each form, and the kinds of what was taken out, one each."""
+    def replace_secrets(self, text: str) -> tuple[str, list[str]]:
+        """A text with a placeholder for each form, and the kind of each secret that was taken out."""
         parts: list[str] = []
         kinds: list[str] = []
         place = 0
-        for start, end, kind in self._places(text) if self._forms else ():
-            parts += [text[place:start], mark(kind)]
+        for start, end, kind in self._places_of_forms(text) if self._forms else ():
+            parts += [text[place:start], placeholder_of_secret(kind)]
             kinds.append(kind)
             place = end
         return "".join([*parts, text[place:]]), kinds
 
-    def _places(self, text: str) -> Iterator[tuple[int, int, str]]:
-        """Where forms begin and end, and their kinds; of those at one place the longest, none in a mark of ours.
+    def _places_of_forms(self, text: str) -> Iterator[tuple[int, int, str]]:
+        """Start, end and kind of each form; of those at one place the longest; no form within a placeholder.
 
         However many forms there are, each place is looked at once, and compared with those that begin as it does.
         """
@@ -220,11 +220,11 @@ class Literals:
                     break
 
 
-def _forms(values: Mapping[str, str]) -> Iterator[_Form]:
-    """The forms of secrets, and what is left of each where it was cut short."""
+def _forms_of_secrets(values: Mapping[str, str]) -> Iterator[_Form]:
+    """The forms of secrets, whole and cut short."""
     for value, kind in values.items():
         found = kind != NAMED
-        for text in forms_of(value):
+        for text in written_forms_of(value):
             yield _Form(text, kind, goes_on=found and text == value)
     for value, kind in values.items():
         head = value[: max(LEAST_LEFT, int(len(value) * CUT_AT))]
@@ -232,31 +232,31 @@ def _forms(values: Mapping[str, str]) -> Iterator[_Form]:
             yield _Form(head, kind, value[len(head) :], goes_on=kind != NAMED)
 
 
-def _any_of(texts: Iterable[str]) -> str:
-    """An expression for any of many texts that branches character by character."""
+def _prefix_pattern(texts: Iterable[str]) -> str:
+    """A pattern of any of many texts that branches character by character."""
     tree: dict[str, Any] = {}
     for text in texts:
         branch = tree
         for sign in text:
             branch = branch.setdefault(sign, {})
-    return _branches(tree)
+    return _pattern_of_branches(tree)
 
 
-def _branches(tree: Mapping[str, Any]) -> str:
-    rows = [re.escape(sign) + (_branches(below) if below else "") for sign, below in tree.items()]
+def _pattern_of_branches(tree: Mapping[str, Any]) -> str:
+    rows = [re.escape(sign) + (_pattern_of_branches(below) if below else "") for sign, below in tree.items()]
     return rows[0] if len(rows) == 1 else f"(?:{'|'.join(rows)})"
 
 
-def _escaped(text: str) -> Iterator[str]:
-    """A text as it stands within a string of JSON."""
+def _json_forms(text: str) -> Iterator[str]:
+    """A text as it may stand within a string of JSON."""
     for plain in (True, False):
         written = json.dumps(text, ensure_ascii=plain)[1:-1]
         yield written
         yield written.replace("/", "\\/")
 
 
-def _cores(raw: bytes) -> Iterator[str]:
-    """What base64 makes of a secret for certain, whatever stands before and behind it."""
+def _base64_cores(raw: bytes) -> Iterator[str]:
+    """The base64 of a secret without the signs that depend on the bytes before and behind it."""
     for shift in range(3):
         start, end = -(-shift * 8 // 6), (shift + len(raw)) * 8 // 6
         core = base64.b64encode(bytes(shift) + raw).decode()[start:end]

@@ -1,8 +1,8 @@
-"""Where secrets of a session can lie, and what a place holds, piece by piece. Nothing is written here.
+"""The places where secrets of a session can lie, and their contents, piece by piece. Nothing is written here.
 
-Places are its own files, copies of them, those of its parents and children, and elsewhere.
+Places are its own files, copies of them, the files of its parents and children, and others.
 
-What the client and the user keep elsewhere is looked at, too, but changed only if that is asked for. A child holds its
+Files that the client and the user keep elsewhere are looked at, too, but changed only on request. A child holds its
 parent's own records. Deleted sessions count, too: the vault or the trash may still hold them.
 """
 
@@ -44,7 +44,7 @@ BACKUP, TRASHED, KEPT, READABLE, NOTE, INDEXED = "backup", "trash", "vault", "un
 FILE_BACKUP, DOCUMENT, CLIENT = "file backup", "document", "client"
 
 OWN, CHILD, PARENT, OTHER = "own", "child", "parent", "other"
-"""How a session stands to the one that was named."""
+"""The relation of a session to the one that was named."""
 
 LINE, TEXT, BINARY = "line", "text", "binary"
 """The forms of a piece."""
@@ -53,22 +53,22 @@ RECORDS = frozenset({TRANSCRIPT, SUBAGENT, BACKUP})
 """The kinds of files that are lines of records."""
 
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""A session's id in a name: of its file, its folder, or what a copy of either is called."""
+"""A session's id in the name of its file, of its folder, or of a copy of either."""
 
 MOST_FILES = 200_000
-"""Files that are looked at below one folder."""
+"""Most files that are looked at below one folder."""
 
 _ELSEWHERE = frozenset({"projects", HISTORY, "plugins", "sessions", "local", "node_modules", ".git"})
-"""Folders of the config home that hold nothing that was said, or are looked at session by session."""
+"""Folders of the config home without any conversation, or that are looked at session by session."""
 
 _OUR_OWN = frozenset({VAULT, UNPACKED, COPIES, WORDS, TRASH, backups.FOLDER, held_links.FOLDER, "plugin"})
 _NO_NOTES = frozenset({SETTINGS, INDEX, *(f"{INDEX}{ending}" for ending in ("-wal", "-shm", "-journal", ".lock"))})
 
 
 class Location(NamedTuple):
-    """A file, or the folder of all that the vault or the trash holds of a session; ``session_id`` is "" for none.
+    """A file, or a session's folder in the vault or the trash; ``session_id`` is "" for none.
 
-    What can't be listed, or is a link that is not followed, stands as one place for all that may be in it.
+    A folder that can't be listed, or is a link, which is not followed, is one place for all that may be in it.
     """
 
     kind: str
@@ -77,46 +77,48 @@ class Location(NamedTuple):
     relation: str = ""
 
 
-def inventory(relations: Mapping[str, str], where: Where) -> list[Location]:
-    """Every place of every session; ``relations`` says of ids how their sessions stand to the one that was named.
+def places_of_sessions(relations: Mapping[str, str], where: Where) -> list[Location]:
+    """Every place of every session; ``relations`` are those of sessions to the one that was named, by id.
 
-    In the order of a purge, the named session's own transcript last: as long as it holds the secrets, a look at it
-    tells what they are.
+    In the order of a purge, the named session's own transcript last: as long as it holds the secrets, they can be
+    learned from it.
     """
     found = [
         place._replace(relation=relations.get(place.session_id, place.relation or OTHER))
-        for place in (*_copies(where), *_in_projects(where))
+        for place in (*_copies_of_sessions(where), *_places_in_projects(where))
     ]
     order = [OTHER, PARENT, CHILD, OWN]
     return sorted(found, key=lambda place: (order.index(place.relation), place.kind == TRANSCRIPT))
 
 
-def notes_of(where: Where) -> Iterator[Location]:
-    """What else lies in our state folder: notes of one hook for another, logs; and the index."""
+def places_of_notes(where: Where) -> Iterator[Location]:
+    """Other files of our state folder: notes of one hook for another, logs, and the index."""
     home = where.state
-    for path in files_in(home, lambda folder: os.path.dirname(folder) == home and os.path.basename(folder) in _OUR_OWN):
+    for path in regular_files_below(
+        home, lambda folder: os.path.dirname(folder) == home and os.path.basename(folder) in _OUR_OWN
+    ):
         if os.path.basename(path) not in _NO_NOTES:
             yield Location(NOTE, path)
     if os.path.lexists(index_file(where)):
         yield Location(INDEXED, index_file(where))
 
 
-def client_files(where: Where) -> Iterator[Location]:
-    """What the client keeps outside of its projects: prompts that were typed, pastes, logs, its settings."""
+def places_of_client_files(where: Where) -> Iterator[Location]:
+    """The client's files outside of its projects: typed prompts, pastes, logs, its settings."""
     home, own = where.config, os.path.realpath(where.state)
 
     def is_left_out(folder: str) -> bool:
         return os.path.basename(folder) in _ELSEWHERE or os.path.realpath(folder) == own
 
-    for path in files_in(home, is_left_out):
+    for path in regular_files_below(home, is_left_out):
         yield Location(CLIENT, path)
 
 
-def files_in(folder: str, left_out: Callable[[str], bool] = lambda _: False) -> Iterator[str]:
+def regular_files_below(folder: str, left_out: Callable[[str], bool] = lambda _: False) -> Iterator[str]:
     """The regular files below a folder, in the order of their names; no link is followed.
 
-    A folder that can't be listed, or has too many files below it, comes itself, and a file of which nothing can be
-    told: reading it fails.
+    A folder that can't be listed, or has too many files below it, is given itself, and so is a file without a known
+    state: reading them fails.
     """
     if os.path.islink(folder):
         return
@@ -136,7 +138,7 @@ def files_in(folder: str, left_out: Callable[[str], bool] = lambda _: False) -> 
 
 
 def _may_be_file(path: str) -> bool:
-    """Whether a path is that of a regular file, as far as can be told."""
+    """Whether a path is, or may be, that of a regular file."""
     try:
         return stat.S_ISREG(os.lstat(path).st_mode)
     except FileNotFoundError:
@@ -145,8 +147,8 @@ def _may_be_file(path: str) -> bool:
         return True
 
 
-def _copies(where: Where) -> Iterator[Location]:
-    """What is kept of sessions outside of the projects: backups, the trash, the vault, our links to what is gone."""
+def _copies_of_sessions(where: Where) -> Iterator[Location]:
+    """The copies of sessions outside of the projects: backups, trash, vault, our links to deleted files."""
     ours = os.path.join(where.state, backups.FOLDER)
     files = os.path.join(ours, backups.FILES)
     for home, kind in (
@@ -170,15 +172,15 @@ def _copies(where: Where) -> Iterator[Location]:
 
 
 def _files_of_ours(home: str, left_out: Container[str]) -> Iterator[str]:
-    """The files below a folder of the state folder, but for locks; where that is a link, the link itself."""
-    found = [home] if os.path.islink(home) else files_in(home, left_out.__contains__)
+    """The files below a folder of the state folder, without locks; for a link, the link itself."""
+    found = [home] if os.path.islink(home) else regular_files_below(home, left_out.__contains__)
     return (path for path in found if os.path.basename(path) != locks.NAME)
 
 
-def _in_projects(where: Where) -> Iterator[Location]:
+def _places_in_projects(where: Where) -> Iterator[Location]:
     """The files of all sessions in the client's project folders, by their paths from there."""
     for folder in all_folders(where):
-        for path in files_in(folder):
+        for path in regular_files_below(folder):
             first, *deeper = os.path.relpath(path, folder).split(os.sep)
             last = deeper[-1] if deeper else first
             if first.startswith(PREFIX):  # a sub-agent of an old client, or its note
@@ -203,13 +205,13 @@ def _in_projects(where: Where) -> Iterator[Location]:
 
 
 def _id_below(folder: str, path: str) -> str:
-    """The session whose id the first step from a folder to what lies in it is; ``""`` for none."""
+    """The session id that is the first step of the path from a folder; ``""`` for none."""
     first = os.path.relpath(path, folder).split(os.sep)[0]
     return first if is_session_id(first) else ""
 
 
-def family(session: SessionFile, where: Where) -> dict[str, str]:
-    """The ids of the family's sessions, each with how it stands to the one that was named."""
+def relations_of_family(session: SessionFile, where: Where) -> dict[str, str]:
+    """The ids of the family's sessions, each with its relation to the one that was named."""
     known = Family(where)
     above: list[str] = []
     with contextlib.suppress(SessionNotFound):  # gone since it was named
@@ -229,15 +231,15 @@ def family(session: SessionFile, where: Where) -> dict[str, str]:
     return dict.fromkeys(above, PARENT) | found
 
 
-def documents_of(session: SessionFile, where: Where) -> Iterator[Location]:
-    """What parts write for people about a session, in its project or elsewhere.
+def places_of_documents(session: SessionFile, where: Where) -> Iterator[Location]:
+    """The documents that parts wrote for people about a session, in its project or elsewhere.
 
-    The question ``documents of a session``: given the session and where things are; what comes back is, in pairs, a
-    folder and how the names of its documents end.
+    The question ``documents of a session`` is given the session and where things are; its answers are pairs of a
+    folder and the ending of its documents' names.
     """
     for answer in seam.answers("documents of a session"):
         for place, ending in answer(session, where):
-            for path in files_in(place):
+            for path in regular_files_below(place):
                 if path.endswith(ending) or os.path.isdir(path):
                     yield Location(DOCUMENT, path)
 
@@ -256,14 +258,14 @@ class Piece(NamedTuple):
 
 
 def archived_at(place: Location, where: Where) -> ArchivedSession | None:
-    """What the vault or the trash holds at a place; None where that is a file, or can't be told."""
+    """The archived session at a place of the vault or the trash; None for a file, and for one that can't be read."""
     if place.kind == TRASHED:
         return trash.entry_in(place.path, where)
     return manifest.find(place.session_id, where) if place.kind == KEPT else None
 
 
 def is_lines(path: str) -> bool:
-    """Whether a file is lines of records, by its name."""
+    """Whether a file holds lines of records, by its name."""
     return ENDING in os.path.basename(path)
 
 
@@ -281,7 +283,7 @@ def pieces_of_file(path: str, *, lines: bool) -> Iterator[Piece]:
 
 
 def pieces_of_kept(kept: ArchivedSession) -> Iterator[Piece]:
-    """The pieces of all files that the vault keeps of a session. OSError where one can't be read."""
+    """The pieces of all files of an archived session. OSError where one can't be read."""
     for part, chunks in unpack.pack_contents(kept.folder, list(kept.all_parts)):
         if not is_lines(part.place) and part.size <= LARGEST_TEXT:
             yield Piece(b"".join(chunks), TEXT, part.place)

@@ -1,12 +1,12 @@
 """A purge: secrets taken out of every place that holds them, one place after the other, each whole or not at all.
 
-The session's own transcript comes last. Until then a look at it tells what the secrets are, so that a purge that was
-interrupted is finished by running it again. What others made of it meanwhile, children and kept copies, is looked for
-once it holds none any more, by what is known by then: from there on nobody can make more.
+The session's own transcript comes last. Until then the secrets can be learned from it, so that running an interrupted
+purge again finishes it. Children and copies that others made meanwhile are looked for once the transcript holds no
+secret any more: from there on nobody can make more.
 
 A file is rewritten as a trim in place does it: checked as read back, a new one, so that no hard link to the old is
-changed. The copy that it is compared with lies in a folder of its own and goes in any case: killed at any point, the
-next scrub sweeps it.
+changed. The copy for the comparison lies in a folder of its own and is removed in any case: if the scrub is killed, the
+next one sweeps it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,16 @@ from resume_hooks.archive.vault.trash import all_deleted
 from resume_hooks.derive.child import claims
 from resume_hooks.errors import ResumeHooksError, SessionOpen, WriteFailed
 from resume_hooks.parts.secrets.cleaner import Cleaner
-from resume_hooks.parts.secrets.findings import HELD, LEFT, REMOVED, STUCK, Holding, ScrubFindings, look, look_again
+from resume_hooks.parts.secrets.findings import (
+    HELD,
+    LEFT,
+    REMOVED,
+    STUCK,
+    Holding,
+    ScrubFindings,
+    look_again,
+    look_at_place,
+)
 from resume_hooks.parts.secrets.locations import (
     INDEXED,
     KEPT,
@@ -48,19 +57,19 @@ from resume_hooks.transcripts.invariants import Check, shape_checks
 from resume_hooks.transcripts.transcript import scan
 
 ROUNDS = 5
-"""How often it is looked for what others made meanwhile."""
+"""Most rounds of looking for copies that others made meanwhile."""
 
 FOLDER = "scrub"
-"""The folder in the state folder for copies of what is being rewritten; it is there only meanwhile."""
+"""The folder in the state folder for copies of files that are being rewritten; it exists only meanwhile."""
 
 AGAIN = "Run the command once more."
-CAME = "It came while the others were rewritten. Run the command again."
+CAME = "It appeared while the others were rewritten. Run the command again."
 
 
-def purge(found: ScrubFindings, where: Where) -> list[Holding]:
-    """Take the secrets out of every place that is to be changed; what became of each, in the order of the findings.
+def purge_secrets(found: ScrubFindings, where: Where) -> list[Holding]:
+    """Take the secrets out of every place that is to be changed; returns each with its new state, in the same order.
 
-    What can't be done is said with its place, and all else is done. Nobody may be at the session: see ``found.open``.
+    A place that can't be changed says why; all others are changed. Nobody may be at the session: see ``found.open``.
     """
     done: dict[Location, Holding] = {}
     order: dict[Location, None] = {}
@@ -72,23 +81,23 @@ def purge(found: ScrubFindings, where: Where) -> list[Holding]:
         )
         for row in rows:
             if _is_due(row, done):
-                done[row.place] = _rewritten(row, found, where)
+                done[row.place] = _rewrite_place(row, found, where)
         busy = _wait_for_archiving(found, where)
         found = look_again(found, where)
-        if found.open or not any(_is_due(row, done) for row in found.held):
+        if found.open or not any(_is_due(row, done) for row in found.places_to_change):
             break
     last = {row.place: row for row in (*found.rows, *busy)}
-    final = (_final(done.get(place), last.get(place)) for place in order | dict.fromkeys(last))
-    return [_indexed(row, where) if row.place.kind == INDEXED else row for row in final if row]
+    final = (_final_holding(done.get(place), last.get(place)) for place in order | dict.fromkeys(last))
+    return [_rebuild_index(row, where) if row.place.kind == INDEXED else row for row in final if row]
 
 
 def _is_due(row: Holding, done: Mapping[Location, Holding]) -> bool:
-    """Whether a place is to be dealt with: one that could not be is not tried again."""
+    """Whether a place is to be rewritten: one that failed is not tried again."""
     return row.state == HELD and (row.place not in done or done[row.place].state == REMOVED)
 
 
 def _wait_for_archiving(found: ScrubFindings, where: Where) -> list[Holding]:
-    """Wait for whoever is keeping one of the sessions as it was before it was rewritten; those who take too long."""
+    """Wait for other processes that archive one of the sessions unscrubbed; returns those that take too long."""
     seen: set[str] = set()
     busy = []
     for place in (row.place for row in found.rows if row.state == HELD):
@@ -105,8 +114,8 @@ def _wait_for_archiving(found: ScrubFindings, where: Where) -> list[Holding]:
     return busy
 
 
-def _final(done: Holding | None, last: Holding | None) -> Holding | None:
-    """What became of a place, by what was done to it and what the last look found; None if nothing is there now."""
+def _final_holding(done: Holding | None, last: Holding | None) -> Holding | None:
+    """The final state of a place, by its rewriting and by the last look; None if nothing is there now."""
     if done is not None and done.state == LEFT:
         return done
     if last is None or last.place.kind == INDEXED:
@@ -114,8 +123,8 @@ def _final(done: Holding | None, last: Holding | None) -> Holding | None:
     return last._replace(state=LEFT, why=CAME) if last.state == HELD else last
 
 
-def clear_left(where: Where) -> None:
-    """Remove what a scrub left that was killed: copies, and what the vault's notes no longer name."""
+def sweep_leftovers_of_scrubs(where: Where) -> None:
+    """Remove leftovers of a killed scrub: copies, and files that the vault's notes no longer name."""
     folder = os.path.join(where.state, FOLDER)
     if not os.path.islink(folder):
         sweep(folder)
@@ -128,44 +137,46 @@ def clear_left(where: Where) -> None:
             pass
 
 
-def _rewritten(row: Holding, found: ScrubFindings, where: Where) -> Holding:
+def _rewrite_place(row: Holding, found: ScrubFindings, where: Where) -> Holding:
     cleaner = found.cleaner_of(row.place)
     sweep(os.path.dirname(row.place.path))
     if not os.path.lexists(row.place.path):
         return row._replace(state=REMOVED)
     try:
-        _clear(row.place, cleaner, where)
-        left = look(row.place, cleaner, where) if os.path.lexists(row.place.path) else None
+        _clear_place(row.place, cleaner, where)
+        left = look_at_place(row.place, cleaner, where) if os.path.lexists(row.place.path) else None
     except ResumeHooksError as error:
         return row._replace(state=LEFT, why=f"{error.message.rstrip('.')}. {error.remedy}".strip())
     except OSError as error:
         return row._replace(state=LEFT, why=f"{error.filename or row.place.path}: {error.strerror or error}.")
     if left is not None and left.found:
-        return row._replace(state=LEFT, why="It holds secrets still. Run the command again.")
+        return row._replace(state=LEFT, why="It still holds secrets. Run the command again.")
     return row._replace(state=LEFT, why=STUCK) if left is not None and left.stuck else row._replace(state=REMOVED)
 
 
-def _clear(place: Location, cleaner: Cleaner, where: Where) -> None:
+def _clear_place(place: Location, cleaner: Cleaner, where: Where) -> None:
     if kept := archived_at(place, where):
-        rewrite.rewrite(kept, lambda line: cleaner.line(line).raw, where, text=lambda text: cleaner.text(text).raw)
+        rewrite.rewrite(
+            kept, lambda line: cleaner.clean_record(line).raw, where, text=lambda text: cleaner.clean_text(text).raw
+        )
     elif place.kind == READABLE and place.session_id:
         removal.discard(os.path.join(unpacked(where), place.session_id), where.state)
     elif place.kind == TRASHED:
         raise WriteFailed(
-            f"{place.path} is of no deleted session that can be told: its manifest can't be read",
+            f"{place.path} can't be assigned to a deleted session: its manifest can't be read",
             "Update this resume-hooks, or move it away.",
         )
     elif place.kind == INDEXED:
         forget_index(where)
     elif place.kind == TRANSCRIPT:
         with backups.only_one(place.session_id, where):
-            replace(place, cleaner, where)
+            replace_scrubbed(place, cleaner, where)
     else:
-        replace(place, cleaner, where)
+        replace_scrubbed(place, cleaner, where)
 
 
-def _indexed(row: Holding, where: Where) -> Holding:
-    """The index made anew, of what there is now; a search may have made one of what was there before."""
+def _rebuild_index(row: Holding, where: Where) -> Holding:
+    """Rebuild the index from the files as they are now; a search may have built one from the former files."""
     if row.state == LEFT:
         return row
     try:
@@ -180,8 +191,8 @@ def _indexed(row: Holding, where: Where) -> Holding:
         return row._replace(why=f"It is built anew by the next search: {error.message}")
 
 
-def replace(place: Location, cleaner: Cleaner, where: Where) -> None:
-    """Put a file without its secrets in its place; one that holds none stays as it is.
+def replace_scrubbed(place: Location, cleaner: Cleaner, where: Where) -> None:
+    """Replace a file by one without its secrets; a file without any stays as it is.
 
     OSError, WriteFailed or CheckFailed leave it as it was, unless the message says otherwise.
     """
@@ -189,13 +200,13 @@ def replace(place: Location, cleaner: Cleaner, where: Where) -> None:
     copy = temporary_in(folder)
     try:
         with copied(place.path, copy) as original:
-            _replace(place, original, copy, cleaner, where)
+            _write_scrubbed(place, original, copy, cleaner, where)
     finally:
         with contextlib.suppress(OSError):
             removal.remove_empty(folder, where.state)
 
 
-def _replace(place: Location, original: int, copy: str, cleaner: Cleaner, where: Where) -> None:
+def _write_scrubbed(place: Location, original: int, copy: str, cleaner: Cleaner, where: Where) -> None:
     lines = is_lines(place.path)
     if not cleaner.finds_in(copy, lines=lines):
         return
@@ -206,7 +217,7 @@ def _replace(place: Location, original: int, copy: str, cleaner: Cleaner, where:
         alike = shape_checks(scan(copy), scan(path)) if place.kind in RECORDS else []
         invariants.require([clean, *alike], place.path)
 
-    chunks = (each.raw for each in cleaner.file(copy, lines=lines))
+    chunks = (each.raw for each in cleaner.clean_file(copy, lines=lines))
     release(place.path, where)  # our link would keep the secrets
     replace_session(place.path, original, copy, chunks, check)
     if cleaner.finds_in(place.path, lines=lines):

@@ -27,11 +27,11 @@ class ExportForm(Strict):
 
 
 class ShareForm(ExportForm):
-    """The receipt of a share: of its page, and of the bundle in it."""
+    """The receipt of a share: its page, and the bundle in it."""
 
     redacted: dict[str, int] = Field(description="secrets that were taken out of the bundle, by kind")
-    folders: int = Field(description="places in which a home folder stood")
-    images: int = Field(description="images and files that are no text; nobody looked into them for secrets")
+    folders: int = Field(description="places where a home folder was replaced")
+    images: int = Field(description="images and files that are not text; nobody looked into them for secrets")
     packed: int = Field(description="bytes of the bundle, packed")
 
 
@@ -40,7 +40,7 @@ came = Had[ImportedSession]()
 
 
 class ImportFacts(Strict):
-    """What came, and what of it was taken over."""
+    """The imported file, and the records that were taken over."""
 
     source: str = imported(lambda plan: plan.source.name, "the path, or: the standard input")
     bytes: int = imported(lambda plan: plan.source.size, "unpacked")
@@ -48,17 +48,19 @@ class ImportFacts(Strict):
     lines: int
     damaged: int = Field(description="lines that hold no record")
     records: int = Field(description="records of the conversation that were taken over")
-    hidden: int = Field(description="of these, what the model reads and the screen does not show")
-    existing: str | None = Field(description="the session that was imported from the same bytes; then none is made")
+    hidden: int = Field(description="those of them that the model reads and the screen does not show")
+    existing: str | None = Field(
+        description="the session that was imported from the same bytes before; then no new one is made"
+    )
 
 
 class BundleRow(Strict):
     """A session out of a bundle."""
 
-    session_id: str = Field(description="what it is called here; empty in a dry run, where none is made")
-    was: str = came(lambda each: each.head.session_id, "what it is called where it comes from")
+    session_id: str = Field(description="its id here; empty in a dry run, which makes none")
+    was: str = came(lambda each: each.head.session_id, "its id where it comes from")
     title: str = came(lambda each: each.receipt.title)
-    parent_was: str = came(lambda each: each.head.parent_session_id, 'what its parent is called there, "" for none')
+    parent_was: str = came(lambda each: each.head.parent_session_id, 'the id of its parent there, "" for none')
     existing: bool = Field(description="the same was here before, so none was made")
     files: int = Field(description="large outputs and sub-agents' files that came along")
 

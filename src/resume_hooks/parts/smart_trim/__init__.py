@@ -1,4 +1,4 @@
-"""`trim --smart`: rules give up what is certain, a model judges the rest; written by trim's writer."""
+"""`trim --smart`: rules drop what is certainly unneeded, a model judges the rest, and trim's writer writes it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from resume_hooks.part import Answer, Option, Part, Way
 
 PART = Part(
     options=(
-        Option("trim", ("--smart",), "Let a model choose what is no longer needed.", "verbs:smart_trim"),
+        Option("trim", ("--smart",), "Let a model choose what the work does not need any more.", "verbs:smart_trim"),
         Option(
             "trim",
             ("-p", "--prompt"),
@@ -32,10 +32,12 @@ PART = Part(
         Option("trim", ("--yes",), "With --smart: write without asking.", "verbs:require_smart"),
     ),
     answers=(
-        Answer("a trim that a model decides", "lane:answer"),
-        Answer("what a model decided", "lane:decided"),
+        Answer("a trim that a model decides", "lane:answer_smart_trim"),
+        Answer("what a model decided", "lane:find_decided_trim"),
     ),
     ways=(
-        Way("trim --smart", "a copy without what {model} finds is no longer needed; asking it costs tokens", "handoff"),
+        Way(
+            "trim --smart", "a copy without the contents that {model} finds unneeded; asking it costs tokens", "handoff"
+        ),
     ),
 )

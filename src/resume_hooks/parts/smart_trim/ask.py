@@ -1,7 +1,7 @@
-"""Ask a model which contents of an offer can go, in as many calls as it takes, and keep what counts of its answers.
+"""Ask a model which contents of an offer can go, in as many calls as it takes, and keep its valid choices.
 
 Invariant: a choice counts once, and only for a number that was in the text of that very call. Every foreign line of a
-text is indented, so that none can pass for such a number.
+text is indented, so that it can't pass for such a number.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from resume_hooks.derive.model.port import Model, ModelCalls, Progress, Spent
 from resume_hooks.derive.trim.plan import ASSISTANT, BEFORE, USER, Trimmable
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.parts.smart_trim.offer import Candidate, Offer
-from resume_hooks.parts.smart_trim.plan import Verdict, of_model
+from resume_hooks.parts.smart_trim.plan import Verdict, verdict_of_model
 from resume_hooks.reading.char_budget import fit_ends, indent_text
 from resume_hooks.system.text import counted, one_line, plain, plain_line
 from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, INPUT, MEDIA, RESULT, TEXT
@@ -24,9 +24,9 @@ MAX_CHARACTERS = 60_000  # of the contents in one part, some 17,000 tokens: smal
 MAX_PIECES = 60  # contents in one part: each that is chosen takes some 60 tokens of the answer
 OUTLINE = 8_000  # characters of the outline, which every part has
 ENDING = 1_500  # characters of the last prompt and of the last answer
-SUMMARY = 3_000  # characters of a compaction's summary: all that is known of what came before
-WORDS = 200  # characters of anything else that was said
-TARGET = 160  # characters of the file or command that a content is about
+SUMMARY = 3_000  # characters of a compaction's summary, which is all that stands for the turns before it
+WORDS = 200  # characters of any other message
+TARGET = 160  # characters of a content's file or command
 BETWEEN = 3  # messages shown right before a content, at most
 
 _ABOUT = {
@@ -54,22 +54,22 @@ class _Message(NamedTuple):
     words: str
 
 
-def parts(offer: Offer) -> list[PromptPart]:
-    """The parts in which the offer is shown; none if nothing is offered."""
+def parts_of_offer(offer: Offer) -> list[PromptPart]:
+    """The offer, split into parts for one call each; empty if nothing is offered."""
     scanned = offer.scanned
-    messages = list(_messages(offer))
-    rows = [_line(row) for row in messages if row.who != ASSISTANT]
+    messages = list(_messages_of_offer(offer))
+    rows = [_message_text(row) for row in messages if row.who != ASSISTANT]
     outline = fit_ends(
         f"OUTLINE of the conversation, {counted(scanned.context.tokens, 'token')}, in the user's words:",
         rows,
         OUTLINE,
         lambda first, last: f"... {last - first + 1} turns are left out",
     )
-    opening = "\n".join([outline, _ending(scanned), "", "PIECES, in order, with what was said between:"])
+    opening = "\n".join([outline, _text_of_ending(scanned), "", "PIECES, in order, with what was said between:"])
     done: list[PromptPart] = []
     blocks: list[str] = []
     numbers: list[int] = []
-    for candidate, block in zip(offer.candidates, _blocks(offer, messages), strict=True):
+    for candidate, block in zip(offer.candidates, _text_blocks_of_offer(offer, messages), strict=True):
         if blocks and (len(blocks) == MAX_PIECES or sum(map(len, blocks)) + len(block) > MAX_CHARACTERS):
             done.append(PromptPart("\n".join([opening, *blocks]), frozenset(numbers)))
             blocks, numbers = [], []
@@ -78,7 +78,7 @@ def parts(offer: Offer) -> list[PromptPart]:
     return [*done, PromptPart("\n".join([opening, *blocks]), frozenset(numbers))] if blocks else done
 
 
-def _messages(offer: Offer) -> Iterator[_Message]:
+def _messages_of_offer(offer: Offer) -> Iterator[_Message]:
     for said in offer.scanned.said():
         limit = SUMMARY if said.who == BEFORE else WORDS
         words = said.first if said.who == USER else one_line(plain_line(said.first[: 10 * limit]), limit)
@@ -86,8 +86,8 @@ def _messages(offer: Offer) -> Iterator[_Message]:
             yield _Message(said.place, offer.material.turn(said.place), said.who, words)
 
 
-def _ending(scanned: Trimmable) -> str:
-    """The last prompt and the last answer at greater length: what the work is about now."""
+def _text_of_ending(scanned: Trimmable) -> str:
+    """The last prompt and the last answer at greater length, which show the present work."""
     last: dict[str, str] = {}
     for said in scanned.said():
         if said.who == USER or (said.who == ASSISTANT and said.text.strip()):
@@ -97,22 +97,22 @@ def _ending(scanned: Trimmable) -> str:
     return "\n".join(["", "HOW IT ENDS (this stays as it is):", *told])
 
 
-def _blocks(offer: Offer, messages: Sequence[_Message]) -> Iterator[str]:
-    """Each content with what was said right before it."""
+def _text_blocks_of_offer(offer: Offer, messages: Sequence[_Message]) -> Iterator[str]:
+    """Each content with the messages right before it."""
     waiting = [row for row in messages if row.who != BEFORE]
     for candidate in offer.candidates:
         place = offer.material.places[candidate.piece.number]
         before = [row for row in waiting if row.place < place]
         waiting = waiting[len(before) :]
-        yield "\n".join([*(_line(row) for row in before[-BETWEEN:]), _block(candidate)])
+        yield "\n".join([*(_message_text(row) for row in before[-BETWEEN:]), _candidate_text(candidate)])
 
 
-def _line(row: _Message) -> str:
+def _message_text(row: _Message) -> str:
     return f"turn {row.turn} · {row.who}\n{indent_text(row.words)}"
 
 
-def _block(candidate: Candidate) -> str:
-    """A content: its number, what it is, its size, what became of it, and its two ends."""
+def _candidate_text(candidate: Candidate) -> str:
+    """A content as the model sees it: number, description, size, notes, and its two ends."""
     piece = candidate.piece
     about = _ABOUT[piece.kind]
     named = one_line(plain_line(f"{about} {candidate.tool} {candidate.target}"[: 10 * TARGET]), TARGET)
@@ -145,7 +145,7 @@ HINTED = (
     "Where a note says that a piece was superseded, repeated or undone, it can go unless these instructions want it."
 )
 
-LEAST_COST = 0.0001  # US dollars that are worth mentioning
+LEAST_COST = 0.0001  # US dollars; less is not mentioned
 WITHOUT = "Nothing was written. Without a model: resume-hooks trim {session}"
 
 
@@ -154,17 +154,17 @@ class ModelChoice(BaseModel):
 
     number: StrictInt = Field(description="the number of the piece, as shown")
     description: str = Field(description="what was there, at most 12 words")
-    rationale: str = Field(description="why it is no longer needed, at most 15 words")
+    rationale: str = Field(description="why the work does not need it any more, at most 15 words")
 
 
 class ModelAnswer(BaseModel):
-    """The pieces that can go; none is an answer too."""
+    """The pieces that can go; the list may be empty."""
 
     choices: list[ModelChoice]
 
 
 class ModelVerdicts(NamedTuple):
-    """What the model chose. ``unknown`` were numbers that it was not shown, ``twice`` were named more than once."""
+    """The model's choices; ``unknown`` counts numbers that it was not shown, ``twice`` those that it repeated."""
 
     verdicts: tuple[Verdict, ...] = ()
     unknown: int = 0
@@ -172,17 +172,17 @@ class ModelVerdicts(NamedTuple):
     spent: Spent = Spent()
 
 
-def ask(model: Model, offer: Offer, instructions: str, limit: float, progress: Progress) -> ModelVerdicts:
+def ask_about_offer(model: Model, offer: Offer, instructions: str, limit: float, progress: Progress) -> ModelVerdicts:
     """Ask about every part of the offer, within ``limit`` seconds in all. HeadlessFailed if one call fails."""
-    shown, calls = parts(offer), ModelCalls(model, limit, progress)
+    shown, calls = parts_of_offer(offer), ModelCalls(model, limit, progress)
     verdicts: list[Verdict] = []
     unknown = twice = 0
-    tasks = ((task(instructions), part.text) for part in shown)
+    tasks = ((task_text(instructions), part.text) for part in shown)
     try:
         for part, answer in zip(shown, calls.ask_all(tasks, len(shown), ModelAnswer), strict=True):
             known = [choice for choice in answer.choices if choice.number in part.numbers]
             first = {choice.number: choice for choice in reversed(known)}
-            verdicts += [of_model(offer, one.number, one.description, one.rationale) for one in first.values()]
+            verdicts += [verdict_of_model(offer, one.number, one.description, one.rationale) for one in first.values()]
             unknown += len(answer.choices) - len(known)
             twice += len(known) - len(first)
     except HeadlessFailed as error:
@@ -194,6 +194,6 @@ def ask(model: Model, offer: Offer, instructions: str, limit: float, progress: P
     return ModelVerdicts(tuple(verdicts), unknown, twice, calls.spent)
 
 
-def task(instructions: str) -> str:
+def task_text(instructions: str) -> str:
     """The whole task, with what the user wants."""
     return "\n\n".join([TASK, WISHES, instructions.strip(), HINTED] if instructions.strip() else [TASK])

@@ -1,4 +1,4 @@
-"""``/trim --smart`` among what is typed behind ``/trim``: all else waits for no more than this module."""
+"""The option ``--smart`` of ``/trim``. Without it, only this module is loaded."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ if TYPE_CHECKING:
     from resume_hooks.hooks.request import Request, TriggerAnswer
 
 
-def answer(request: Request) -> TriggerAnswer | None:
-    """See ``hooks.trim``."""
-    option, instructions = _split(request.text)
+def answer_smart_trim(request: Request) -> TriggerAnswer | None:
+    """Answer ``/trim --smart``; None for any other trim. See ``hooks.trim``."""
+    option, instructions = _split_option(request.text)
     if option != "--smart":
         return None
     from resume_hooks.parts.smart_trim import own_model  # nothing to a trim by rules
 
-    return own_model.answer(request, instructions)
+    return own_model.answer_by_own_model(request, instructions)
 
 
-def decided(options: str, request: Request) -> TrimPlan | None:
-    """See ``hooks.trim``."""
-    option, instructions = _split(options)
+def find_decided_trim(options: str, request: Request) -> TrimPlan | None:
+    """The plan that a yes to ``/trim --smart`` writes; None for any other trim. See ``hooks.trim``."""
+    option, instructions = _split_option(options)
     if option != "--smart":
         return None
     from resume_hooks.parts.smart_trim import own_model  # nothing to a trim by rules
 
-    return own_model.decided(request, instructions)
+    return own_model.plan_decided_trim(request, instructions)
 
 
-def _split(text: str) -> tuple[str, str]:
+def _split_option(text: str) -> tuple[str, str]:
     option, *rest = text.split(maxsplit=1) or [""]
     return option, "".join(rest)

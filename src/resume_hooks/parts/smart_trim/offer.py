@@ -1,7 +1,7 @@
-"""The offer of a smart trim: what rules take without asking, and the numbered contents that a model may judge.
+"""The offer of a smart trim: the contents that rules drop without asking, and the numbered ones for a model to judge.
 
-Invariant: prompts, recent turns, the last long answer of every turn, the user's answers to questions, and what trim
-itself would leave alone are never offered, so never given up.
+Invariant: prompts, recent turns, the last long answer of every turn, the user's answers to questions, and contents that
+trim itself would leave alone are never offered, so never dropped.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from resume_hooks.transcripts.raw_edit import encode
 from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, INPUT, MEDIA, RESULT, TEXT, Piece
 
 CERTAIN = ("superseded", "repeats", "failures", "thinking")
-"""Rules that give up only what stands elsewhere, was done again, or is hardly sent; they act without asking."""
+"""Rules that drop only what stands elsewhere, was done again, or is hardly sent; they act without asking."""
 
 UNJUDGED = ("thinking",)
 """The rules that act if the user gave instructions: a model can't judge thinking, but anything else may be wanted."""
 
-RULE = "smart"  # what a choice of the model is called among those of rules
-LEAST = 400  # characters of the shortest content that is offered: a placeholder with a description takes up to 300
+RULE = "smart"  # the name of the model's choices among those of rules
+LEAST = 400  # characters of the shortest offered content: a placeholder with a description takes up to 300
 MOST = 240  # contents that are offered, the largest: four calls, for which the usual time is enough (corpus: up to 110)
-HEAD, TAIL = 400, 200  # characters of a content that the model is shown of its two ends
+HEAD, TAIL = 400, 200  # characters of a content's beginning and end that the model sees
 
 _KINDS = frozenset({RESULT, INPUT, MEDIA, ATTACHMENT, TEXT})
 
@@ -39,9 +39,10 @@ Key = tuple[int, tuple[str | int, ...]]  # a content: the line of its record, an
 
 
 class Candidate(NamedTuple):
-    """A content that the model may judge, by the ``number`` it is shown under; ``excerpt`` is foreign text.
+    """A content for the model to judge, shown under its ``number``; ``excerpt`` is foreign text.
 
-    ``turn`` counts within the live conversation. ``notes`` say what became of it, ``digest`` is of its whole value.
+    ``turn`` counts within the live conversation. ``notes`` say how it failed or was superseded; ``digest`` is of its
+    whole value.
     """
 
     number: int
@@ -57,7 +58,7 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What there is to decide. ``taken`` go by rules; ``unshown`` is how many contents were too many to be offered."""
+    """The contents to decide on: ``taken`` go by rules; ``unshown`` counts those beyond the limit of the offer."""
 
     scanned: Trimmable
     options: Options
@@ -73,38 +74,40 @@ def smart_options(keep_recent: int | None, rules: Iterable[str]) -> Options:
     return Options(threshold=LEAST, keep_recent=keep_recent, only=tuple(rules))
 
 
-def acting(instructions: str) -> tuple[str, ...]:
+def acting_rules(instructions: str) -> tuple[str, ...]:
     """The rules that act where the user gave these instructions."""
     return UNJUDGED if instructions.strip() else CERTAIN
 
 
-def offer(
+def make_offer(
     scanned: Trimmable, options: Options, where: Where, wanted: AbstractSet[Key] | None = None, most: int = MOST
 ) -> Offer:
-    """What the rules of ``options`` take, and what is left to be judged: the ``most`` largest, or those ``wanted``.
+    """The contents that the rules of ``options`` take, and those to judge: the ``most`` largest, or the ``wanted``.
 
     SessionNotFound if the file changed since it was read.
     """
     material, origins = scanned.material(options), scanned.origins(where)
     taken = choose(material, options, origins, scanned.scale, scanned.context.tokens)
-    free = list(_free(material, options, {key_of(choice.piece) for choice in taken}))
+    free = list(_free_pieces(material, options, {key_of(choice.piece) for choice in taken}))
     if wanted is None:
         wanted = {key_of(piece) for piece in sorted(free, key=scanned.scale.tokens, reverse=True)[:most]}
-    candidates = tuple(_candidates(scanned, options, material, [piece for piece in free if key_of(piece) in wanted]))
+    candidates = tuple(
+        _candidates_of_pieces(scanned, options, material, [piece for piece in free if key_of(piece) in wanted])
+    )
     return Offer(scanned, options, material, origins, tuple(taken), candidates, len(free) - len(candidates))
 
 
 def key_of(piece: Piece) -> Key:
-    """What identifies a content in its session."""
+    """The key of a content within its session."""
     return piece.number, piece.address
 
 
-def digest_of(value: object) -> str:
+def digest_of_content(value: object) -> str:
     """A digest that is equal for equal contents, in any process."""
     return hashlib.sha256(encode({"content": value})).hexdigest()
 
 
-def _free(material: TrimMaterial, options: Options, taken: set[Key]) -> Iterator[Piece]:
+def _free_pieces(material: TrimMaterial, options: Options, taken: set[Key]) -> Iterator[Piece]:
     """The contents that may go, are worth it, and were not taken; oldest first."""
     # The last long answer of each turn is its result; shorter ones behind it are never offered anyway.
     said = [piece for piece in material.pieces if piece.kind == TEXT]
@@ -119,10 +122,10 @@ def _free(material: TrimMaterial, options: Options, taken: set[Key]) -> Iterator
             yield piece
 
 
-def _candidates(
+def _candidates_of_pieces(
     scanned: Trimmable, options: Options, material: TrimMaterial, pieces: Sequence[Piece]
 ) -> Iterator[Candidate]:
-    # What the rules that do not act here say of contents, a hint to the model.
+    # The rules that do not act here give hints to the model.
     hints = (RULES[name] for name in CERTAIN if name not in options.only)
     fates = {key_of(pick.piece): pick.why for rule in hints for pick in rule(material, options)}
     calls: dict[str, list[int]] = {}  # by the file, command or address that they are about
@@ -149,5 +152,5 @@ def _candidates(
             tokens=round(scanned.scale.tokens(piece)),
             notes=tuple(note for note in (failed, fate) if note),
             excerpt=excerpt,
-            digest=digest_of(value),
+            digest=digest_of_content(value),
         )

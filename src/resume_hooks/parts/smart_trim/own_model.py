@@ -1,7 +1,7 @@
-"""``/trim --smart`` inside the client: the session's own model chooses, while its cache is warm, and a yes writes that.
+"""``/trim --smart`` inside the client: the session's own model chooses, while its cache is warm; a yes writes the trim.
 
-Invariant: no other model is asked. What it chose counts only while the session offers the very same contents as when
-it was asked, and only what was shown is written.
+Invariant: no other model is asked. Its choices count only while the session offers the very same contents as when it
+was asked, and only the trim that was shown is written.
 """
 
 from __future__ import annotations
@@ -26,115 +26,115 @@ from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
 from resume_hooks.hooks.trim import no_use_card
 from resume_hooks.parts.smart_trim import plan as smart
 from resume_hooks.parts.smart_trim import preview
-from resume_hooks.parts.smart_trim.ask import MAX_PIECES, ModelAnswer, ask, parts, task
-from resume_hooks.parts.smart_trim.offer import Offer, acting, digest_of, offer, smart_options
-from resume_hooks.parts.smart_trim.plan import KIND, Verdict, of_model, of_rules
+from resume_hooks.parts.smart_trim.ask import MAX_PIECES, ModelAnswer, ask_about_offer, parts_of_offer, task_text
+from resume_hooks.parts.smart_trim.offer import Offer, acting_rules, digest_of_content, make_offer, smart_options
+from resume_hooks.parts.smart_trim.plan import KIND, Verdict, verdict_of_model, verdicts_of_rules
 from resume_hooks.system.invocation import typed
 
 PLANNING = 10.0
-"""Seconds in which it is found out what can go."""
+"""Seconds for reading the session and making the offer."""
 
 READING = "looking for what can go"
 ABOVE = "The conversation is the one above, all of it; the material says which of its contents have which numbers."
 NO_OPTIONS = "Behind --smart stand plain words here, and no options"
-UNASKED = "No model is asked for that here"
+UNASKED = "No model can be asked for that here"
 COLD = "This session's own model is not asked: "
-CHANGED = "The session is not as its model was shown it, so nothing was made"
+CHANGED = "The session has changed since its model was asked, so nothing was made"
 
 
-def answer(request: Request, instructions: str) -> TriggerAnswer:
-    """Ask the session's own model, or the person about what that chose. A ResumeHooksError says why nothing is made."""
+def answer_by_own_model(request: Request, instructions: str) -> TriggerAnswer:
+    """Ask the session's own model, or the user about the model's choices. ResumeHooksError where it fails."""
     if instructions.startswith("-"):
-        raise UsageError(NO_OPTIONS, _in_shell(request))
+        raise UsageError(NO_OPTIONS, _way_in_shell(request))
     if request.can_wait:
         return TriggerAnswer("", str, wait=READING)
     session, own = request.session, ForkedModel(request.forked or {})
     if request.forked is None:
-        raise UsageError(UNASKED, _in_shell(request))
+        raise UsageError(UNASKED, _way_in_shell(request))
     cached = own.cached(session.path)
     if not (own.asked or cached):
         named = settings.load(request.where)["summary_model"]
         why = "its cache is cold" if named.source == "default" else f"summary_model names {named.value}"
-        raise HeadlessFailed(f"{COLD}{why}", _in_shell(request))
+        raise HeadlessFailed(f"{COLD}{why}", _way_in_shell(request))
     with time_limit(typed(f"trim --smart {request.session_id}"), PLANNING):
-        offered = _offered(request, instructions)
+        offered = _make_one_part_offer(request, instructions)
         if own.asked:
-            return _shown(request, own, offered)
-        agents.draft_of(session, KIND, request.where, None)  # what can't be a parent is refused before it is asked
-        shown = parts(offered)
+            return _show_choices(request, own, offered)
+        agents.draft_of(session, KIND, request.where, None)  # refuses a session that can't be a parent
+        shown = parts_of_offer(offered)
     if not shown:
         raise NothingToTrim("There is nothing for a model to choose", f"By rules alone: {request.typed}")
     confirmations.take(request.session_id)  # a yes meanwhile answers no older question
-    _keep(request, _note(offered, ()), KIND)
-    asked = forked.prompt(f"{task(instructions)}\n\n{ABOVE}", shown[0].text, ModelAnswer)
+    _keep_question(request, _note_of_verdicts(offered, ()), KIND)
+    asked = forked.prompt(f"{task_text(instructions)}\n\n{ABOVE}", shown[0].text, ModelAnswer)
     return TriggerAnswer("", str, wait=FORKING.format(cached=cached), fork=asked)
 
 
-def decided(request: Request, instructions: str) -> TrimPlan:
-    """The trim that was shown. PlanOutdated where the session is not as it was."""
-    offered = _offered(request, instructions)
-    verdicts = [Verdict(record, tuple(address), *words) for record, address, *words in _kept(request, offered)]
-    return smart.plan(offered, [*of_rules(offered), *verdicts], request.where).trim
+def plan_decided_trim(request: Request, instructions: str) -> TrimPlan:
+    """The trim that was shown. PlanOutdated where the session has changed."""
+    offered = _make_one_part_offer(request, instructions)
+    verdicts = [Verdict(record, tuple(address), *words) for record, address, *words in _kept_verdicts(request, offered)]
+    return smart.plan_smart_trim(offered, [*verdicts_of_rules(offered), *verdicts], request.where).trim
 
 
-def _offered(request: Request, instructions: str) -> Offer:
+def _make_one_part_offer(request: Request, instructions: str) -> Offer:
     """The rules' choices, and the largest contents that one part shows."""
     scanned = agents.scanned(request.session, request.where)
-    whole = offer(scanned, smart_options(None, acting(instructions)), request.where, most=MAX_PIECES)
-    count = sum(len(part.numbers) for part in parts(whole)[:1])
+    whole = make_offer(scanned, smart_options(None, acting_rules(instructions)), request.where, most=MAX_PIECES)
+    count = sum(len(part.numbers) for part in parts_of_offer(whole)[:1])
     left = len(whole.candidates) - count
     return replace(whole, candidates=whole.candidates[:count], unshown=whole.unshown + left)
 
 
-def _shown(request: Request, own: ForkedModel, offered: Offer) -> TriggerAnswer:
-    """What the model chose, with the question whether to write it."""
+def _show_choices(request: Request, own: ForkedModel, offered: Offer) -> TriggerAnswer:
+    """Show the model's choices, and ask whether to write the trim."""
     took = [f"it took {own.words}"] if own.words else []
-    _kept(request, offered)
+    _kept_verdicts(request, offered)
     try:
-        chosen = ask(own, offered, "", LIMIT, lambda _number, _count: None)
+        chosen = ask_about_offer(own, offered, "", LIMIT, lambda _number, _count: None)
     except HeadlessFailed as error:
-        raise HeadlessFailed("; ".join([error.message, *took]), _in_shell(request)) from error
-    planned = smart.plan(offered, [*of_rules(offered), *chosen.verdicts], request.where)
+        raise HeadlessFailed("; ".join([error.message, *took]), _way_in_shell(request)) from error
+    planned = smart.plan_smart_trim(offered, [*verdicts_of_rules(offered), *chosen.verdicts], request.where)
     if not planned.trim.pays:
         return show(no_use_card("\n".join([brief(planned.trim), *took]), request.trigger.name("handoff")))
-    _keep(request, _note(offered, chosen.verdicts), KIND)
-    _keep(request, request.text, confirmations.TRIM)
-    notes = [*took, *preview.warnings(planned, chosen), *remarks(planned.trim)[-1:]]
-    rows = [*totals(planned.trim), *preview.largest(planned, own.name), *notes]
+    _keep_question(request, _note_of_verdicts(offered, chosen.verdicts), KIND)
+    _keep_question(request, request.text, confirmations.TRIM)
+    notes = [*took, *preview.warnings_on_answer(planned, chosen), *remarks(planned.trim)[-1:]]
+    rows = [*totals(planned.trim), *preview.largest_choices(planned, own.name), *notes]
     return TriggerAnswer("", str, "\n".join(rows))
 
 
-def _keep(request: Request, words: str, kind: str) -> None:
-    """Keep a question. HeadlessFailed where that can't be done."""
+def _keep_question(request: Request, words: str, kind: str) -> None:
+    """Save a question to the user. HeadlessFailed where that fails."""
     try:
         confirmations.keep(Question(request.session_id, words, time.time(), kind=kind))
     except OSError as error:
         message = f"The answer can't be waited for ({error.strerror})"
-        raise HeadlessFailed(message, _in_shell(request)) from error
+        raise HeadlessFailed(message, _way_in_shell(request)) from error
 
 
-def _kept(request: Request, offered: Offer) -> list[list[Any]]:
-    """The verdicts that are kept on this very offer. PlanOutdated where it is another one."""
+def _kept_verdicts(request: Request, offered: Offer) -> list[list[Any]]:
+    """The saved verdicts on this very offer. PlanOutdated where they are on another one."""
     note = confirmations.find(request.session_id, KIND)
     kept = json.loads(note.options) if note else {}
-    if kept.get("offer") != _seal(offered):
+    if kept.get("offer") != _seal_of_offer(offered):
         raise PlanOutdated(CHANGED, f"To ask anew: {request.typed} --smart")
     verdicts: list[list[Any]] = kept["verdicts"]
     return verdicts
 
 
-def _note(offered: Offer, verdicts: Sequence[Verdict]) -> str:
-    """What is kept of an offer and the verdicts on it."""
-    return json.dumps({"offer": _seal(offered), "verdicts": [one._replace(rationale="") for one in verdicts]})
+def _note_of_verdicts(offered: Offer, verdicts: Sequence[Verdict]) -> str:
+    """The note of an offer and the verdicts on it."""
+    return json.dumps({"offer": _seal_of_offer(offered), "verdicts": [one._replace(rationale="") for one in verdicts]})
 
 
-def _seal(offered: Offer) -> str:
-    """What is the same for the same contents under the same numbers."""
-    judged = [of_model(offered, one.number, "", "") for one in offered.candidates]
-    return digest_of([list(verdict) for verdict in (*of_rules(offered), *judged)])
+def _seal_of_offer(offered: Offer) -> str:
+    """A digest that is equal for the same contents under the same numbers."""
+    judged = [verdict_of_model(offered, one.number, "", "") for one in offered.candidates]
+    return digest_of_content([list(verdict) for verdict in (*verdicts_of_rules(offered), *judged)])
 
 
-def _in_shell(request: Request) -> str:
+def _way_in_shell(request: Request) -> str:
     wish = request.text.partition(" ")[2].strip()
     keep = f" -p {shlex.quote(wish)}" if wish and not wish.startswith("-") else ""
     return f"In a shell a model is asked for it: resume-hooks trim --smart {request.session_id}{keep}"

@@ -1,7 +1,7 @@
-"""The plan of a smart trim: which contents go, who says so and why; and the child that trim's writer makes of them.
+"""The plan of a smart trim: which contents go, who says so and why; and the child that trim's writer makes.
 
-Invariant: a verdict counts only for a content that is offered and that is the very same byte for byte. Minutes may
-pass between reading a session and writing: what was agreed on is checked against the file as it is then.
+Invariant: a verdict counts only for a content that is offered and the same byte for byte. Minutes may pass between
+reading a session and writing: the agreed plan is checked against the file as it is then.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from resume_hooks.derive.trim.plan import Trimmable, TrimPlan, decision_of, plan
 from resume_hooks.derive.trim.rules import Pick
 from resume_hooks.derive.trim.selection import Choice, choice_of
 from resume_hooks.errors import PlanOutdated
-from resume_hooks.parts.smart_trim.offer import RULE, Key, Offer, digest_of, key_of, offer
+from resume_hooks.parts.smart_trim.offer import RULE, Key, Offer, digest_of_content, key_of, make_offer
 from resume_hooks.paths import Where
 from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.agents.registry import readable
@@ -31,7 +31,7 @@ DESCRIPTION = 100  # characters of a description: it stands in the placeholder f
 RATIONALE = 200  # characters of a rationale: it is shown with the plan, and not kept
 
 _NEUTRAL = str.maketrans({"[": "(", "]": ")", "<": "(", ">": ")", '"': "'"})
-"""What could end a placeholder, or open a tag that clients and models take for the client's own."""
+"""Signs that could end a placeholder, or open a tag that clients and models take for the client's own."""
 
 
 class Verdict(NamedTuple):
@@ -53,28 +53,30 @@ class Verdict(NamedTuple):
         return self.record, self.address
 
 
-def of_rules(offered: Offer) -> list[Verdict]:
+def verdicts_of_rules(offered: Offer) -> list[Verdict]:
     """The verdicts of the rules that act without asking."""
     pieces = [choice.piece for choice in offered.taken]
     return [
-        Verdict(choice.piece.number, choice.piece.address, digest_of(value), choice.rule, "", "")
+        Verdict(choice.piece.number, choice.piece.address, digest_of_content(value), choice.rule, "", "")
         for choice, value in zip(offered.taken, offered.scanned.values(pieces), strict=True)
     ]
 
 
-def of_model(offered: Offer, number: int, description: str, rationale: str) -> Verdict:
+def verdict_of_model(offered: Offer, number: int, description: str, rationale: str) -> Verdict:
     """The model's verdict on the content that it was shown as ``number``, in words that do no harm."""
     candidate = offered.candidates[number - 1]
     record, address = key_of(candidate.piece)
-    return Verdict(record, address, candidate.digest, RULE, described(description), neutral(rationale, RATIONALE))
+    return Verdict(
+        record, address, candidate.digest, RULE, clean_description(description), neutral_words(rationale, RATIONALE)
+    )
 
 
-def described(text: str) -> str:
+def clean_description(text: str) -> str:
     """A description as it stands in a placeholder."""
-    return neutral(text, DESCRIPTION)
+    return neutral_words(text, DESCRIPTION)
 
 
-def neutral(text: str, limit: int) -> str:
+def neutral_words(text: str, limit: int) -> str:
     """A model's words on one line of at most ``limit`` characters, without known secrets, brackets, tags and quotes.
 
     Cut before they are cleaned: a model may answer with 5 MB.
@@ -82,13 +84,13 @@ def neutral(text: str, limit: int) -> str:
     return one_line(plain_line(redact(text[: 10 * limit])[0]).translate(_NEUTRAL), limit)
 
 
-def choices_of(offered: Offer, verdicts: Sequence[Verdict]) -> list[tuple[Verdict, Choice]]:
-    """What goes, oldest first. A content that would not get shorter stays.
+def choices_of_verdicts(offered: Offer, verdicts: Sequence[Verdict]) -> list[tuple[Verdict, Choice]]:
+    """The contents that go, oldest first. A content that would not get shorter stays.
 
     PlanOutdated if a content is not offered (any more), is not what the verdict was about, or is judged twice.
     """
-    on_offer = {verdict.key: verdict for verdict in of_rules(offered)}
-    on_offer |= {key_of(one.piece): of_model(offered, one.number, "", "") for one in offered.candidates}
+    on_offer = {verdict.key: verdict for verdict in verdicts_of_rules(offered)}
+    on_offer |= {key_of(one.piece): verdict_of_model(offered, one.number, "", "") for one in offered.candidates}
     valid = [
         verdict
         for verdict in verdicts
@@ -97,7 +99,7 @@ def choices_of(offered: Offer, verdicts: Sequence[Verdict]) -> list[tuple[Verdic
     stale = len(verdicts) - len({verdict.key for verdict in valid})
     if stale:
         raise PlanOutdated(
-            f"The plan does not fit the session: {stale:,} of {len(verdicts):,} contents are not there as it has them",
+            f"The plan does not fit the session: {stale:,} of {len(verdicts):,} contents are gone or changed",
             "Nothing was written. Make a new plan: resume-hooks trim --smart.",
         )
     taken = {key_of(choice.piece): choice for choice in offered.taken}
@@ -116,7 +118,7 @@ def choices_of(offered: Offer, verdicts: Sequence[Verdict]) -> list[tuple[Verdic
 
 @dataclass(frozen=True, slots=True)
 class SmartPlan:
-    """What ``trimming.plan.write`` needs, and who gave up each content. ``useless`` verdicts would save nothing."""
+    """The plan for trim's writer, and the verdict on each content. ``useless`` counts verdicts that save nothing."""
 
     offer: Offer
     trim: TrimPlan
@@ -125,9 +127,11 @@ class SmartPlan:
     output_dir: str | None
 
 
-def plan(offered: Offer, verdicts: Sequence[Verdict], where: Where, output_dir: str | None = None) -> SmartPlan:
-    """Decide on a child without what the ``verdicts`` name. PlanOutdated if they are not of this offer."""
-    rows = tuple(choices_of(offered, verdicts))
+def plan_smart_trim(
+    offered: Offer, verdicts: Sequence[Verdict], where: Where, output_dir: str | None = None
+) -> SmartPlan:
+    """Plan a child without the contents that ``verdicts`` name. PlanOutdated if they are not of this offer."""
+    rows = tuple(choices_of_verdicts(offered, verdicts))
     scanned, options = offered.scanned, offered.options
     choices = [choice for _, choice in rows]
     decision = decision_of(scanned, options, offered.material, choices, offered.origins)
@@ -135,10 +139,10 @@ def plan(offered: Offer, verdicts: Sequence[Verdict], where: Where, output_dir: 
     return SmartPlan(offered, decided, rows, len(verdicts) - len(rows), output_dir)
 
 
-def write(decided: SmartPlan, where: Where) -> Receipt:
-    """Apply a plan, to the session as it is now: whoever agreed to it may have taken their time.
+def write_smart_trim(decided: SmartPlan, where: Where) -> Receipt:
+    """Apply a plan to the session as it is now: the user may have agreed to it late.
 
-    PlanOutdated if one of the contents that it names is not what it was; WriteFailed and CheckFailed as a trim.
+    PlanOutdated if one of its contents has changed; WriteFailed and CheckFailed as a trim.
     """
     session = decided.offer.scanned.session
     now = readable(session.path, where)
@@ -146,18 +150,18 @@ def write(decided: SmartPlan, where: Where) -> Receipt:
         return child.write(decided.trim, where)
     verdicts = [verdict for verdict, _ in decided.rows]
     scanned = agents.scanned(now, where)
-    later = planned_before(scanned, decided.offer.options, verdicts, where, decided.output_dir)
+    later = replan_smart_trim(scanned, decided.offer.options, verdicts, where, decided.output_dir)
     made = child.write(later.trim, where)
     return made._replace(warnings=(*made.warnings, WENT_ON))
 
 
-def planned_before(
+def replan_smart_trim(
     scanned: Trimmable,
     options: Options,
     verdicts: Sequence[Verdict],
     where: Where,
     output_dir: str | None = None,
 ) -> SmartPlan:
-    """A plan of ``verdicts`` that were made earlier, for the session as it is now. PlanOutdated as ``plan``."""
-    offered = offer(scanned, options, where, {verdict.key for verdict in verdicts})
-    return plan(offered, verdicts, where, output_dir)
+    """Plan a trim by earlier ``verdicts`` for the session as it is now. PlanOutdated as ``plan_smart_trim``."""
+    offered = make_offer(scanned, options, where, {verdict.key for verdict in verdicts})
+    return plan_smart_trim(offered, verdicts, where, output_dir)

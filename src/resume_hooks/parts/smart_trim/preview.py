@@ -19,52 +19,55 @@ SHOWN = 3
 """Contents that a question names."""
 
 
-def table(decided: SmartPlan) -> str:
-    """The plan: totals, what goes by which rule, and each content that the model chose, with its reasons."""
+def preview_table(decided: SmartPlan) -> str:
+    """The plan as text: totals, savings by rule, and each content that the model chose, with its reasons."""
     rows = [(verdict, choice) for verdict, choice in decided.rows if verdict.by == RULE]
     lines = [preview(decided.trim), "", f"chosen by the model ({len(rows):,})"]
     for verdict, choice in rows:
         tokens = round(choice.tokens_saved(decided.offer.scanned.scale))
-        lines.append(f"  {tokens:>8,}  {line_of(_about(choice))}  {_reference(decided, choice)}")
+        lines.append(f"  {tokens:>8,}  {line_of(_about_choice(choice))}  {_reference_of_choice(decided, choice)}")
         lines += [f"{'':12}{words}" for words in (verdict.description, f"why: {verdict.rationale}") if words]
     return "\n".join(lines)
 
 
-def largest(decided: SmartPlan, model: str) -> list[str]:
+def largest_choices(decided: SmartPlan, model: str) -> list[str]:
     """How many contents the model chose, and the largest of them."""
     scale = decided.offer.scanned.scale
     rows = [(choice.tokens_saved(scale), verdict, choice) for verdict, choice in decided.rows if verdict.by == RULE]
     shown = sorted(rows, key=lambda row: row[0], reverse=True)[:SHOWN]
     return [
         f"chosen by {model}: {len(rows):,}, the largest:",
-        *(line_of(f"{saved:,.0f}  {verdict.description} · {_about(choice)}") for saved, verdict, choice in shown),
+        *(
+            line_of(f"{saved:,.0f}  {verdict.description} · {_about_choice(choice)}")
+            for saved, verdict, choice in shown
+        ),
     ]
 
 
-def _about(choice: Choice) -> str:
+def _about_choice(choice: Choice) -> str:
     return f"{_WHAT[choice.piece.kind]}{choice.tool} {choice.target}"
 
 
 def spent_text(spent: Spent) -> str:
-    """What the model took, in words."""
+    """The model's tokens and cost, in words."""
     return f"{plain_line(spent.model)}: {spent.words}" if spent.calls else "no model was asked"
 
 
-def warnings(decided: SmartPlan, answer: ModelVerdicts) -> list[str]:
-    """What of the model's answer did not count, and what it was not shown."""
+def warnings_on_answer(decided: SmartPlan, answer: ModelVerdicts) -> list[str]:
+    """Warnings of invalid choices, and of contents that the model was not shown."""
     counts = (
         (answer.unknown, "of its choices were not shown to it"),
         (answer.twice, "were named twice"),
         (decided.useless, "would save nothing"),
     )
     left_out = ", ".join(f"{count:,} {what}" for count, what in counts if count)
-    sentences = [f"Of what the model chose, this was left out: {left_out}."] if left_out else []
+    sentences = [f"Of the model's choices these were left out: {left_out}."] if left_out else []
     if decided.offer.unshown and answer.spent.calls:  # a plan that is given back offers no more than it names
         sentences.append(f"{decided.offer.unshown:,} smaller contents were not shown to the model, and stay.")
     return sentences
 
 
-def data(decided: SmartPlan) -> dict[str, Any]:
+def data_of_plan(decided: SmartPlan) -> dict[str, Any]:
     """The plan in its documented JSON form, from which it can be made again."""
     return {
         "rules": list(decided.offer.options.only),
@@ -73,7 +76,7 @@ def data(decided: SmartPlan) -> dict[str, Any]:
             {
                 **verdict._asdict(),
                 "address": list(verdict.address),
-                "original": _reference(decided, choice),
+                "original": _reference_of_choice(decided, choice),
                 "tool": choice.tool,
                 "target": choice.target,
                 "tokens_saved": round(choice.tokens_saved(decided.offer.scanned.scale)),
@@ -83,5 +86,5 @@ def data(decided: SmartPlan) -> dict[str, Any]:
     }
 
 
-def _reference(decided: SmartPlan, choice: Choice) -> str:
+def _reference_of_choice(decided: SmartPlan, choice: Choice) -> str:
     return str(decided.offer.origins.of(choice.piece.number).reference)

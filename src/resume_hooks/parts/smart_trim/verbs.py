@@ -1,4 +1,4 @@
-"""``trim --smart``: a child without what a model finds is no longer needed; shows the plan before writing."""
+"""``trim --smart``: a child without the contents that a model finds unneeded; shows the plan before writing."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from resume_hooks.derive.trim.plan import Trimmable, remarks
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.smart_trim import plan as smart
 from resume_hooks.parts.smart_trim import preview
-from resume_hooks.parts.smart_trim.ask import ModelVerdicts, ask
-from resume_hooks.parts.smart_trim.offer import acting, offer, smart_options
-from resume_hooks.parts.smart_trim.plan import KIND, SmartPlan, Verdict, described, of_rules
+from resume_hooks.parts.smart_trim.ask import ModelVerdicts, ask_about_offer
+from resume_hooks.parts.smart_trim.offer import acting_rules, make_offer, smart_options
+from resume_hooks.parts.smart_trim.plan import KIND, SmartPlan, Verdict, clean_description, verdicts_of_rules
 from resume_hooks.paths import read_regular
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 BY_RULES = (
     "tools", "threshold", "assistant", "target_tokens", "only", "skip", "min_savings", "in_place", "force",
 )  # fmt: skip
-LARGEST_PLAN = 16 * 1024 * 1024  # bytes of a plan that is given back
-UNASKED = "Nobody can be asked here: add --yes, or write this very plan (--json > plan.json, --plan plan.json --yes)."
+LARGEST_PLAN = 16 * 1024 * 1024  # bytes of the file of --plan
+UNASKED = "Nobody can answer here: add --yes, or write this very plan (--json > plan.json, --plan plan.json --yes)."
 
 
 def require_smart(_: Any) -> None:
@@ -48,28 +48,32 @@ def require_smart(_: Any) -> None:
 
 def smart_trim(options: Any) -> Receipt:
     """Show the plan, and write the child if that is wanted."""
-    _refuse(options)
+    _refuse_options_of_rules(options)
     require_client(options)
-    stored = _stored(options)
+    stored = _read_stored_plan(options)
     named = stored.parent_file if options.locator is None and stored else options.locator
     session = located(named, options.where, foreign=True)
     scanned = agents.scanned(session, options.where)
     # What can't be a parent is refused before a model is paid for.
     require_start(options, agents.draft_of(session, KIND, options.where, options.output_dir))
-    decided, asked = _given_back(scanned, stored, options) if stored else _asked(scanned, options)
-    shown = f"{preview.table(decided)}\n\n{preview.spent_text(asked.spent)}"
+    decided, asked = _take_back_plan(scanned, stored, options) if stored else _ask_model(scanned, options)
+    shown = f"{preview.preview_table(decided)}\n\n{preview.spent_text(asked.spent)}"
     wanted = decided.trim.pays and not options.dry_run
     asks = wanted and not options.yes and options.watched
     if asks:
         say(shown)
     agreed = wanted and (options.yes or (asks and options.agreed("Write this child?", asks=True)))
-    made = smart.write(decided, options.where) if agreed else carry_out(decided.trim, options.where, dry_run=True)
+    made = (
+        smart.write_smart_trim(decided, options.where)
+        if agreed
+        else carry_out(decided.trim, options.where, dry_run=True)
+    )
     notes = [UNASKED] if wanted and not options.yes and not asks else []
-    made = made._replace(warnings=(*made.warnings, *preview.warnings(decided, asked), *notes))
-    more = {"savings": decided.trim, "smart": {**preview.data(decided), "spent": asked.spent}}
+    made = made._replace(warnings=(*made.warnings, *preview.warnings_on_answer(decided, asked), *notes))
+    more = {"savings": decided.trim, "smart": {**preview.data_of_plan(decided), "spent": asked.spent}}
 
     def text() -> str:
-        """The plan, unless it was seen already, and what came of it."""
+        """The plan, unless it was shown already, and its result."""
         done = "Nothing was written."
         if made.written:
             done = receipt_text(made, [("note", words) for words in remarks(decided.trim)])
@@ -78,8 +82,8 @@ def smart_trim(options: Any) -> Receipt:
     return answer(options, made, more, text)
 
 
-def _refuse(options: Any) -> None:
-    """UsageError for options of a trim by rules alone, and for a time that is none."""
+def _refuse_options_of_rules(options: Any) -> None:
+    """UsageError for options of a trim by rules alone, and for an invalid ``--timeout``."""
     sources = click.get_current_context().get_parameter_source
     for name in BY_RULES:
         if sources(name) is ParameterSource.COMMANDLINE:
@@ -88,17 +92,17 @@ def _refuse(options: Any) -> None:
         raise UsageError(f"--timeout must be seconds from 1 on, not '{options.timeout}'", "Such as --timeout 60.")
 
 
-def _asked(scanned: Trimmable, options: Any) -> tuple[SmartPlan, ModelVerdicts]:
+def _ask_model(scanned: Trimmable, options: Any) -> tuple[SmartPlan, ModelVerdicts]:
     model = model_of(options.model, scanned.session, options.where)
     prompt = options.prompt or ""
-    offered = offer(scanned, smart_options(options.keep_recent, acting(prompt)), options.where)
+    offered = make_offer(scanned, smart_options(options.keep_recent, acting_rules(prompt)), options.where)
     told = model_progress(model.name, quiet=options.as_json)
-    asked = ask(model, offered, prompt, time_limit(options.timeout and int(options.timeout)), told)
-    verdicts = [*of_rules(offered), *asked.verdicts]
-    return smart.plan(offered, verdicts, options.where, options.output_dir), asked
+    asked = ask_about_offer(model, offered, prompt, time_limit(options.timeout and int(options.timeout)), told)
+    verdicts = [*verdicts_of_rules(offered), *asked.verdicts]
+    return smart.plan_smart_trim(offered, verdicts, options.where, options.output_dir), asked
 
 
-def _given_back(scanned: Trimmable, stored: PlannedTrim, options: Any) -> tuple[SmartPlan, ModelVerdicts]:
+def _take_back_plan(scanned: Trimmable, stored: PlannedTrim, options: Any) -> tuple[SmartPlan, ModelVerdicts]:
     """Take a plan that was printed before. UsageError where it is another session's."""
     if stored.parent_session_id != scanned.session.session_id:
         raise UsageError(
@@ -107,20 +111,20 @@ def _given_back(scanned: Trimmable, stored: PlannedTrim, options: Any) -> tuple[
         )
     trim = smart_options(stored.smart.keep_recent, stored.smart.rules)
     verdicts = [
-        Verdict(row.record, tuple(row.address), row.digest, row.by, described(row.description), row.rationale)
+        Verdict(row.record, tuple(row.address), row.digest, row.by, clean_description(row.description), row.rationale)
         for row in stored.smart.choices
     ]
-    return smart.planned_before(scanned, trim, verdicts, options.where, options.output_dir), ModelVerdicts()
+    return smart.replan_smart_trim(scanned, trim, verdicts, options.where, options.output_dir), ModelVerdicts()
 
 
-def _stored(options: Any) -> PlannedTrim | None:
-    """The plan of ``--plan``. UsageError for a file that holds none, and for options that it leaves no room for."""
+def _read_stored_plan(options: Any) -> PlannedTrim | None:
+    """The plan of ``--plan``. UsageError for a file without a plan, and for options that would change it."""
     path: str | None = options.plan
     if path is None:
         return None
     if options.prompt or options.model or options.timeout or options.keep_recent is not None:
         raise UsageError("--plan is written as it is", "Leave -p, --model, --timeout and --keep-recent out.")
-    # A tenth of a second, for which only who gives a plan back waits.
+    # Loading these takes a tenth of a second, which only --plan has to spend.
     from pydantic import ValidationError
 
     from resume_hooks.parts.smart_trim.forms import StoredPlan

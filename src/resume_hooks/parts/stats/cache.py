@@ -1,7 +1,7 @@
-"""The counts of every transcript of a config home: read once, kept in one small file of the state folder.
+"""The counts of every transcript of a config home, cached in one small file of the state folder.
 
-A file is read again only when its size or time changed. The counts of a transcript that is gone stay: what a session
-took does not change with its deletion. Losing the kept counts loses those alone; the rest is counted anew.
+A file is read again only when its size or time changed. The counts of a deleted transcript stay: its deletion does not
+change what it used. If the cache is lost, those counts are lost; all others are counted anew.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import orjson
 
 from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.parts.stats.count import Counts, count, from_row, to_row
+from resume_hooks.parts.stats.count import Counts, count_transcript, counts_from_row, counts_to_row
 from resume_hooks.paths import Where, project_key, read_regular
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import all_files, briefly, left_of, name_at
@@ -27,9 +27,9 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.tokens import end_context
 
 FILE_NAME = "stats.json"
-VERSION = 1  # of the kept counts; those of another are counted anew
-MAX_KEPT = 256 * 1024 * 1024  # bytes of kept counts that are read
-MOST_GONE = 20_000  # transcripts that are gone whose counts stay
+VERSION = 1  # of the cache; one of another version is counted anew
+MAX_KEPT = 256 * 1024 * 1024  # bytes of the cache that are read
+MOST_GONE = 20_000  # deleted transcripts whose counts stay
 
 Progress = Callable[[int, int], None]
 
@@ -37,7 +37,7 @@ Progress = Callable[[int, int], None]
 class TranscriptCounts(NamedTuple):
     """A transcript and its counts; ``there`` is false where only the counts are left.
 
-    ``folder`` is the name of its project folder, ``program`` the agent whose it is, ``path`` where it lies or lay.
+    ``folder`` is the name of its project folder, ``program`` its agent, ``path`` its present or last path.
     """
 
     session_id: str
@@ -51,7 +51,7 @@ class TranscriptCounts(NamedTuple):
 
 
 class AllCounts(NamedTuple):
-    """The counts of all; ``read`` transcripts had to be read for them."""
+    """The counts of all transcripts, ``read`` of which had to be read for them."""
 
     transcripts: list[TranscriptCounts]
     read: int
@@ -62,29 +62,31 @@ class _Kept(NamedTuple):
     counts: Counts
 
 
-def gather(where: Where, progress: Progress = lambda _done, _total: None) -> AllCounts:
-    """The counts of every transcript; ``progress`` is given the bytes read so far and of all that are to be read."""
-    kept, files = _read(where), _files(where)
+def gather_counts(where: Where, progress: Progress = lambda _done, _total: None) -> AllCounts:
+    """The counts of every transcript; ``progress`` is called with the bytes read so far, and with their total."""
+    kept, files = _read_counts(where), _files_by_key(where)
     family = Family(where)
     # One that an older version counted has no stretches.
     current = {key for key, row in kept.items() if row.counts.stretches is not None}
-    due = {key: file for key, file in files.items() if key not in current or kept[key].stamp != _stamp(file)}
+    due = {key: file for key, file in files.items() if key not in current or kept[key].stamp != _stamp_of_file(file)}
     total, done, fresh = sum(file.size for file in due.values()), 0, dict(kept)
     for key, file in due.items():
         progress(done, total)
         done += file.size
         with contextlib.suppress(SessionNotFound):  # gone since it was listed
             with briefly(file.path, where) as path:
-                counts = count(path, agent=bool(file.agent), linked=None if file.agent else family.parent_of(file.path))
-            fresh[key] = _Kept(_stamp(file), _with_before(counts, file, family))
+                counts = count_transcript(
+                    path, agent=bool(file.agent), linked=None if file.agent else family.parent_of(file.path)
+                )
+            fresh[key] = _Kept(_stamp_of_file(file), _with_size_of_parent(counts, file, family))
     if due:
-        _write(fresh, files.keys(), where)
-    found = [_counted(key, row, where, family, there=key in files) for key, row in fresh.items()]
+        _save_counts(fresh, files.keys(), where)
+    found = [_counts_of_transcript(key, row, where, family, there=key in files) for key, row in fresh.items()]
     return AllCounts(found, len(due))
 
 
-def _files(where: Where) -> dict[str, TranscriptFile]:
-    """Every transcript by its session and agent; of several copies of one the newest."""
+def _files_by_key(where: Where) -> dict[str, TranscriptFile]:
+    """Every transcript by its session and agent; of several copies, the newest one."""
     found: dict[str, TranscriptFile] = {}
     for file in sorted(all_files(where), key=lambda file: file.mtime):
         if left_of(name_at(file.path, where)):
@@ -94,12 +96,12 @@ def _files(where: Where) -> dict[str, TranscriptFile]:
     return found
 
 
-def _stamp(file: TranscriptFile) -> tuple[str, int, int]:
+def _stamp_of_file(file: TranscriptFile) -> tuple[str, int, int]:
     return (file.path, file.size, file.mtime)
 
 
-def _with_before(counts: Counts, file: TranscriptFile, family: Family) -> Counts:
-    """The counts of a child with what its parent took then, as far as the end of the parent's file tells."""
+def _with_size_of_parent(counts: Counts, file: TranscriptFile, family: Family) -> Counts:
+    """The counts of a child with the size of its parent's context then, if the end of the parent's file has it."""
     child = counts.child
     if child is None or child.before:
         return counts
@@ -114,7 +116,7 @@ def _with_before(counts: Counts, file: TranscriptFile, family: Family) -> Counts
     return counts
 
 
-def _counted(key: str, row: _Kept, where: Where, family: Family, *, there: bool) -> TranscriptCounts:
+def _counts_of_transcript(key: str, row: _Kept, where: Where, family: Family, *, there: bool) -> TranscriptCounts:
     session_id, _, agent = key.partition("/")
     path, size, _ = row.stamp
     program = name_at(path, where)
@@ -126,14 +128,14 @@ def _counted(key: str, row: _Kept, where: Where, family: Family, *, there: bool)
     return TranscriptCounts(session_id, agent, folder, size, there, counts, program, path)
 
 
-def _path(where: Where) -> str:
+def _path_of_counts(where: Where) -> str:
     return os.path.join(where.state, FILE_NAME)
 
 
-def _read(where: Where) -> dict[str, _Kept]:
-    """What was kept; rows that are none are passed over, and counted anew where their transcript is there."""
+def _read_counts(where: Where) -> dict[str, _Kept]:
+    """The cached counts; invalid rows are skipped, and counted anew where their transcript exists."""
     try:
-        found: Any = orjson.loads(read_regular(_path(where), MAX_KEPT))
+        found: Any = orjson.loads(read_regular(_path_of_counts(where), MAX_KEPT))
         rows = found["transcripts"].items() if found["version"] == VERSION else ()
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
@@ -141,16 +143,20 @@ def _read(where: Where) -> dict[str, _Kept]:
     for key, row in rows:
         with contextlib.suppress(ValueError, TypeError, AttributeError, IndexError):
             path, size, mtime, *counts = row
-            kept[str(key)] = _Kept((str(path), int(size), int(mtime)), from_row(counts))
+            kept[str(key)] = _Kept((str(path), int(size), int(mtime)), counts_from_row(counts))
     return kept
 
 
-def _write(kept: Mapping[str, _Kept], there: Iterable[str], where: Where) -> None:
-    """Keep the counts, whole or not at all; a state folder that can't be written costs the next run time alone."""
+def _save_counts(kept: Mapping[str, _Kept], there: Iterable[str], where: Where) -> None:
+    """Save the counts, whole or not at all; where that fails the next run only takes longer."""
     known = set(there)
     gone = sorted((key for key in kept if key not in known), key=lambda key: kept[key].stamp[2])[-MOST_GONE:]
-    rows = {encodable(key): [*kept[key].stamp, *to_row(kept[key].counts)] for key in [*gone, *known & kept.keys()]}
+    rows = {
+        encodable(key): [*kept[key].stamp, *counts_to_row(kept[key].counts)] for key in [*gone, *known & kept.keys()]
+    }
     with contextlib.suppress(OSError):
         state_file.replace(
-            _path(where), orjson.dumps({"version": VERSION, "transcripts": rows}, option=orjson.OPT_NON_STR_KEYS), where
+            _path_of_counts(where),
+            orjson.dumps({"version": VERSION, "transcripts": rows}, option=orjson.OPT_NON_STR_KEYS),
+            where,
         )

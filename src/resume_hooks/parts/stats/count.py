@@ -1,4 +1,4 @@
-"""Counts a transcript in one pass; lines that can't tell anything are not parsed."""
+"""Counts a transcript in one pass; lines without any figure are not parsed."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from resume_hooks.transcripts.tokens import stated_size
 from resume_hooks.transcripts.transcript import Copies
 
 MAX_FOLDERS = 8
-MAX_DURATION = 1000 * clock.DAY  # milliseconds; more is no duration of a hook
-MAX_EVENT = 40  # characters of the name of a kind; a file may say anything
+MAX_DURATION = 1000 * clock.DAY  # milliseconds; a hook never takes longer
+MAX_EVENT = 40  # characters of the name of a kind, which a file may choose freely
 
 _OURS = re.compile(r"""\. "\$CLAUDE_PLUGIN_ROOT/hooks/(?:guard|allow|notice|session-start|part|session-end)" """)
-"""How the commands of our own hooks.json read."""
+"""The commands of our own hooks.json."""
 
 _INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}Z")
 _EVENT = re.compile(r"[A-Za-z]{3,40}")
-EXACT = 100  # milliseconds up to which a duration is kept as it is; longer ones are rounded to two digits
+EXACT = 100  # milliseconds; from here on durations are rounded to two digits
 OURS, OTHERS = "ours", "others"
-START, COMPACTION = "start", "compaction"  # how a stretch begins that no child's kind names
-NO_EDIT = -1  # calls before the first edit of a stretch that has none
-MAX_CALLS = 10_000  # more are counted as so many
+START, COMPACTION = "start", "compaction"  # the beginning of a stretch that is not a child's
+NO_EDIT = -1  # stands for the calls before the first edit in a stretch without an edit
+MAX_CALLS = 10_000  # a greater count is capped
 
 Tallies = dict[str, dict[str, dict[int, int]]]
-"""By name, by day: how often each number came up."""
+"""By name and day: how often each number occurred."""
 
 
 class Request(NamedTuple):
-    """A request as the API counted it: ``sent`` tokens, ``cached`` and ``written`` are those of the cache among them.
+    """A request as the API counted it: ``sent`` tokens, ``cached`` ones from the cache and ``written`` ones to it.
 
-    ``lifetime`` is how many seconds what it wrote lives, ``turn`` the number of prompts before it; one ``aside`` is a
+    ``lifetime`` is that of the written tokens, in seconds, ``turn`` the number of prompts before it; one ``aside`` is a
     sub-agent's in its session's own file.
     """
 
@@ -52,23 +52,23 @@ class Request(NamedTuple):
     aside: bool
 
 
-def count(path: str, *, agent: bool = False, linked: Parent | None = None) -> Counts:
+def count_transcript(path: str, *, agent: bool = False, linked: Parent | None = None) -> Counts:
     """Count the transcript at ``path``; a sub-agent's (``agent``) has no turns of a person. SessionNotFound.
 
-    Of a child ``before`` is what its own first line says, 0 if that says nothing. Where the file names no parent, it is
-    a handoff if that is how our links have it (``linked``): one that ``/clear`` led to.
+    The ``before`` of a child comes from its own first line, 0 if that has none. A file that names no parent is a
+    handoff if our links say so (``linked``): one that ``/clear`` led to.
     """
-    seen = _seen(path, agent=agent, linked=linked if linked and linked.kind == "handoff" else None)
+    seen = _scan_for_counts(path, agent=agent, linked=linked if linked and linked.kind == "handoff" else None)
     size = stated_size(path) if seen.parent else None
-    return seen.counts(size.original if size else 0)
+    return seen.make_counts(size.original if size else 0)
 
 
-def requests(path: str) -> list[Request]:
-    """The requests of the session at ``path``, in their order, sub-agents' left out. SessionNotFound."""
-    return [request for request in _seen(path).requests.values() if not request.aside]
+def requests_of_session(path: str) -> list[Request]:
+    """The requests of the session at ``path``, in order, without those of sub-agents. SessionNotFound."""
+    return [request for request in _scan_for_counts(path).requests.values() if not request.aside]
 
 
-def _seen(path: str, *, agent: bool = False, linked: Parent | None = None) -> _Seen:
+def _scan_for_counts(path: str, *, agent: bool = False, linked: Parent | None = None) -> _Seen:
     try:
         seen = _Seen(read_parent(path) or linked)
     except OSError:
@@ -87,7 +87,7 @@ def _seen(path: str, *, agent: bool = False, linked: Parent | None = None) -> _S
 
 
 class _Seen:
-    """What was counted so far; an answer in several records, which repeat its usage, counts once."""
+    """The counts so far; an answer in several records, which repeat its usage, counts once."""
 
     def __init__(self, parent: Parent | None) -> None:
         self.parent = parent
@@ -108,14 +108,14 @@ class _Seen:
         at = string(record, "timestamp")
         at = at if _INSTANT.fullmatch(at) else clock.normal(at)
         if self._copies.holds(record) or not at or "forkedFrom" in record or at <= self._since:
-            return  # undated, or a copy of what the parent holds
+            return  # undated, or a copy of the parent's record
         day = at[:10]
         if len(self._folders) < MAX_FOLDERS and (folder := string(record, "cwd")):
             self._folders[encodable(folder)] = None
         if records.is_prompt(record):
             self._turns[day] = self._turns.get(day, 0) + (not agent)
         elif records.kind(record) == records.ASSISTANT:
-            self._answer(record, day)
+            self._count_answer(record, day)
             if not agent and not record.get("isSidechain"):
                 for call in records.calls(record) if self._stretch else ():
                     self._calls.append(day)
@@ -126,16 +126,16 @@ class _Seen:
             self._end_stretch(NO_EDIT)
             self._stretch = COMPACTION
         else:
-            for event, mine, duration in _durations(record):
-                _tally(self._hooks, f"{event}|{OURS if mine else OTHERS}", day, rounded(duration))
+            for event, mine, duration in _durations_of_hooks(record):
+                _add_to_tally(self._hooks, f"{event}|{OURS if mine else OTHERS}", day, round_duration(duration))
 
     def _end_stretch(self, before: int) -> None:
-        """The first edit came after so many calls, or none did; a stretch without a call is none."""
+        """Count a stretch with its calls before the first edit, or NO_EDIT, unless it has no call."""
         if self._calls:
-            _tally(self._stretches, self._stretch, self._calls[0], before)
+            _add_to_tally(self._stretches, self._stretch, self._calls[0], before)
         self._stretch, self._calls = "", []
 
-    def _answer(self, record: Record, day: str) -> None:
+    def _count_answer(self, record: Record, day: str) -> None:
         asked, total = (records.positive(count) for count in records.counted_tokens(record))
         if not total:
             return
@@ -159,25 +159,25 @@ class _Seen:
         if not self._first and not record.get("isSidechain"):
             self._first = asked
 
-    def counts(self, before: int) -> Counts:
-        """What was counted; ``before`` is what the parent took."""
+    def make_counts(self, before: int) -> Counts:
+        """The counts of the transcript; ``before`` is the size of the parent's context."""
         self._end_stretch(NO_EDIT)
         days = {day: Day(turns=turns) for day, turns in self._turns.items()}
         for request in self.requests.values():
             added = Day(0, 1, request.sent, request.cached, request.answered)
-            days[request.day] = days.get(request.day, Day()).plus(added)
+            days[request.day] = days.get(request.day, Day()).add_day(added)
         kind = encodable(self.parent.kind[:MAX_EVENT]) if self.parent else ""
         child = Child(kind, self._since, before, self._first) if kind else None
         return Counts(tuple(self._folders), dict(sorted(days.items())), self._hooks, child, self._stretches)
 
 
-def _tally(found: Tallies, name: str, day: str, number: int) -> None:
+def _add_to_tally(found: Tallies, name: str, day: str, number: int) -> None:
     numbers = found.setdefault(name, {}).setdefault(day, {})
     numbers[number] = numbers.get(number, 0) + 1
 
 
-def _durations(record: Record) -> Iterator[tuple[str, bool, float]]:
-    """The hooks that a record tells the duration of: event, whether it is ours, milliseconds."""
+def _durations_of_hooks(record: Record) -> Iterator[tuple[str, bool, float]]:
+    """The durations of hooks in a record: event, whether the hook is ours, milliseconds."""
     if string(record, "subtype") == "stop_hook_summary":
         found = [("Stop", info) for info in records.objects(record.get("hookInfos"))]
     else:
@@ -192,9 +192,9 @@ def _durations(record: Record) -> Iterator[tuple[str, bool, float]]:
 
 
 class Day(NamedTuple):
-    """Turns that a person asked, requests that were answered, and their tokens.
+    """A person's turns, answered requests, and their tokens.
 
-    ``sent`` is all that requests held, ``cached`` what of it came out of the cache, ``answered`` what models wrote.
+    ``sent`` are all tokens of requests, ``cached`` those of them out of the cache, ``answered`` those of answers.
     """
 
     turns: int = 0
@@ -203,15 +203,15 @@ class Day(NamedTuple):
     cached: int = 0
     answered: int = 0
 
-    def plus(self, other: Day) -> Day:
+    def add_day(self, other: Day) -> Day:
         """The sums of both."""
         return Day(*(one + two for one, two in zip(self, other, strict=True)))
 
 
 class Child(NamedTuple):
-    """What a session says of how it came from another.
+    """A session as the child of another one.
 
-    ``before`` is what its parent took, 0 if nothing tells; ``after`` what its own first request held, 0 if nobody
+    ``before`` is the size of its parent's context, 0 if unknown; ``after`` that of its own first request, 0 if nobody
     went on in it.
     """
 
@@ -224,8 +224,8 @@ class Child(NamedTuple):
 class Counts(NamedTuple):
     """The counts of a transcript; ``folders`` are working directories that it names, the first ones.
 
-    ``hooks`` are milliseconds by event and whose hook it was (``Stop|ours``). ``stretches`` are the calls before the
-    first edit, or NO_EDIT, by what went before them; None where an older version counted.
+    ``hooks`` are milliseconds by event and owner (``Stop|ours``). ``stretches`` are the calls before the first edit, or
+    NO_EDIT, by the beginning of the stretch; None where an older version counted.
     """
 
     folders: tuple[str, ...]
@@ -235,37 +235,37 @@ class Counts(NamedTuple):
     stretches: Tallies | None = None
 
 
-def rounded(duration: float) -> int:
-    """Milliseconds as they are kept: there are few different ones, however many hooks ran."""
+def round_duration(duration: float) -> int:
+    """Milliseconds rounded for the cache, so that many hooks have few different durations."""
     count = round(duration)
     step = 10 ** max(0, len(str(count)) - 2)
     return count if count < EXACT else round(count / step) * step
 
 
-def to_row(counts: Counts) -> list[Any]:
+def counts_to_row(counts: Counts) -> list[Any]:
     """The counts as JSON."""
     days = {day: list(of) for day, of in counts.days.items()}
     child = None if counts.child is None else list(counts.child)
-    return [list(counts.folders), days, _rows(counts.hooks), child, _rows(counts.stretches or {})]
+    return [list(counts.folders), days, _rows_of_tallies(counts.hooks), child, _rows_of_tallies(counts.stretches or {})]
 
 
-def from_row(row: Any) -> Counts:
-    """The counts that ``to_row`` gave, or an older version's. TypeError, ValueError, AttributeError for others."""
+def counts_from_row(row: Any) -> Counts:
+    """The counts in a row of ``counts_to_row``, of any version. TypeError, ValueError, AttributeError for others."""
     folders, days, hooks, child, *stretches = row
     return Counts(
         tuple(map(str, folders)),
         {str(day): Day(*map(int, numbers)) for day, numbers in days.items()},
-        _tallies(hooks),
+        _tallies_of_rows(hooks),
         None if child is None else Child(str(child[0]), str(child[1]), int(child[2]), int(child[3])),
-        _tallies(stretches[0]) if stretches else None,
+        _tallies_of_rows(stretches[0]) if stretches else None,
     )
 
 
-def _rows(found: Tallies) -> dict[str, dict[str, list[tuple[int, int]]]]:
+def _rows_of_tallies(found: Tallies) -> dict[str, dict[str, list[tuple[int, int]]]]:
     return {name: {day: sorted(rows.items()) for day, rows in by_day.items()} for name, by_day in found.items()}
 
 
-def _tallies(rows: Any) -> Tallies:
+def _tallies_of_rows(rows: Any) -> Tallies:
     return {
         str(name): {str(day): {int(number): int(count) for number, count in found} for day, found in by_day.items()}
         for name, by_day in rows.items()

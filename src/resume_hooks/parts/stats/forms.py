@@ -21,13 +21,13 @@ StatePart = Annotated[FolderSize, Like(size="bytes")]
 
 
 class StatsForm(Strict):
-    """What sessions came to, what children saved, when edits began, how long hooks took, how large our folder is."""
+    """Figures of sessions, savings by children, first edits, times of hooks, and the size of our folder."""
 
     scope: str = Field(description="all, or the folder whose project was meant")
     since: str = Field(description="the first day that counts; empty for all")
     read: int = Field(description="transcripts that had to be read, since they were new or had changed")
     sessions: int
-    gone: int = Field(description="of these, deleted since they were counted")
+    gone: int = Field(description="those of them that were deleted since")
     agents: int = Field(description="transcripts of sub-agents")
     months: list[
         Annotated[
@@ -35,7 +35,7 @@ class StatsForm(Strict):
             Like(
                 sessions="with a turn or an answer in this month",
                 sent="tokens of all requests, those out of the cache too",
-                cached="of these, tokens out of the cache",
+                cached="those of them out of the cache",
             ),
         ]
     ]
@@ -44,8 +44,8 @@ class StatsForm(Strict):
             Saving,
             Like(
                 used="somebody went on in them",
-                measured="of these, both sizes are known; the sums are over them",
-                before="tokens of the parents when they were left",
+                measured="those of which both sizes are known; the sums are over them",
+                before="tokens of the parents' contexts when they were left",
                 after="tokens of the first own requests of the children",
                 saved=int,
             ),
@@ -55,9 +55,9 @@ class StatsForm(Strict):
         Annotated[
             Stretch,
             Like(
-                kind="what went before: start, compaction, or the kind of a child",
+                kind="its beginning: start, compaction, or the kind of a child",
                 times="with a call of a tool",
-                edited="of these, those with an edit; the figures are over them",
+                edited="those of them with an edit; the figures are over them",
                 median="calls before the first edit",
             ),
         ]
@@ -68,7 +68,7 @@ class StatsForm(Strict):
         Annotated[
             Price,
             Like(
-                line="tokens; 0 for none, which is what was paid",
+                line="tokens; 0 for no line, as it was paid",
                 way="trim, or handoff",
                 times="the line was passed, and the session made smaller",
                 left="tokens after that, on average",

@@ -1,4 +1,4 @@
-"""What sessions would have cost had each been made smaller at a line, ``compaction trim@150k``: a model. Pure."""
+"""The cost of sessions if each had been made smaller at a line, ``compaction trim@150k``: a model. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from resume_hooks.transcripts.tokens import USUAL_SHARED
 HANDOFF_TOKENS = tokens_named(USUAL_SIZE)
 LINES = (200_000, 150_000, 100_000)
 FREED = 0.5
-"""The part of what a session added that a trim frees: 44,000 of 83,000 tokens by docs/figures.md, as most may go."""
+"""The share of a session's growth that a trim frees: 44,000 of 83,000 tokens by docs/figures.md."""
 
 ASSUMED = (
     "Assumed: a trim frees half of what came since the last one, a handoff leaves the first request, 12,000 tokens and "
@@ -28,9 +28,9 @@ ASSUMED = (
 
 
 class Price(NamedTuple):
-    """What all requests cost with a line of so many tokens, 0 for none, in input tokens, answers too.
+    """The cost of all requests with a line of so many tokens, 0 for no line, in input tokens, answers included.
 
-    It was passed, and the session made smaller, so many ``times``, which ``left`` so many tokens each, on average.
+    Sessions passed it, and were made smaller, so many ``times``, which ``left`` so many tokens on average.
     """
 
     line: int
@@ -42,8 +42,8 @@ class Price(NamedTuple):
     cost: int
 
 
-def prices(sessions: Iterable[Sequence[Request]], since: str) -> list[Price]:
-    """The prices of every line and way, first what was paid, for the requests from the day ``since`` on."""
+def price_lines(sessions: Iterable[Sequence[Request]], since: str) -> list[Price]:
+    """The prices of every line and way, the paid one first, for the requests from the day ``since`` on."""
     known = [session for session in sessions if session]
     ways = [(0, ""), *((line, way) for line in LINES for way in (TRIM, USUAL_SIZE))]
     priced = []
@@ -56,7 +56,7 @@ def prices(sessions: Iterable[Sequence[Request]], since: str) -> list[Price]:
 
 
 class _Session:
-    """A session that goes through its requests again; ``removed`` tokens of what they held are not sent any more."""
+    """A session that repeats its requests; ``removed`` of their tokens are not sent any more."""
 
     def __init__(self, line: int, way: str, since: str, requests: Sequence[Request]) -> None:
         self.line, self.way, self.since = line, way, since
@@ -66,21 +66,21 @@ class _Session:
         self.begun = [self.base]
         self.lefts: list[int] = []
         self.read = self.written = self.cost = 0.0
-        self._pay(requests[0], is_anew=False)
+        self._pay_request(requests[0], is_anew=False)
         for before, request in pairwise(requests):
-            is_anew = request.turn != before.turn and self._is_smaller(before)
+            is_anew = request.turn != before.turn and self._make_smaller(before)
             if request.sent - self.removed < self.base:  # the client compacted
                 self.removed, self.floor = 0, min(self.floor, request.sent)
             if request.turn != before.turn:
                 self.begun.append(before.sent + before.answered - self.removed)
-            self._pay(request, is_anew=is_anew)
+            self._pay_request(request, is_anew=is_anew)
 
-    def _is_smaller(self, last: Request) -> bool:
-        """Whether the session is made smaller behind its ``last`` request."""
+    def _make_smaller(self, last: Request) -> bool:
+        """Make the session smaller after its ``last`` request where it is due; whether that was done."""
         size = last.sent + last.answered - self.removed
         if not self.line or size < self.worth or last.turn - self.tried_at < REST:
             return False
-        left, self.tried_at = self._left(size), last.turn
+        left, self.tried_at = self._size_left(size), last.turn
         if left > size * FITS:
             self.worth = round(size / FITS)
             return False
@@ -89,7 +89,7 @@ class _Session:
         self.lefts += [left] * (last.day >= self.since)
         return True
 
-    def _left(self, size: int) -> int:
+    def _size_left(self, size: int) -> int:
         if self.way == TRIM:
             return size - round((size - self.floor) * FREED)
         recent = [size - begun for begun in self.begun[-KEEP_RECENT:]]
@@ -97,7 +97,7 @@ class _Session:
         kept = next((turns for turns in recent if turns <= most), recent[-1])
         return round(self.base + HANDOFF_TOKENS + kept)
 
-    def _pay(self, request: Request, *, is_anew: bool) -> None:
+    def _pay_request(self, request: Request, *, is_anew: bool) -> None:
         if request.day < self.since:
             return
         sent = request.sent - self.removed

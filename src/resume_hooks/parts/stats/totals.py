@@ -1,4 +1,4 @@
-"""What the counts of many transcripts come to: by month, by kind of child, by hook; and how large our folder is."""
+"""Totals of many transcripts: by month, by kind of child, by hook; and the size of our folder."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from resume_hooks.parts.stats.cache import TranscriptCounts
 from resume_hooks.parts.stats.count import NO_EDIT, OURS, Day, Tallies
 from resume_hooks.paths import Where
 
-MOST_ENTRIES = 200_000  # files and folders that are looked at; a folder that holds more is told as at least so large
-HIGH = 95  # per cent of the durations that the higher of the two figures is not below
+MOST_ENTRIES = 200_000  # files and folders that are looked at; a folder with more is larger than its figure says
+HIGH = 95  # the percentile of durations that is shown beside the median
 
 
 class Month(NamedTuple):
@@ -30,10 +30,10 @@ class Month(NamedTuple):
 
 
 class Saving(NamedTuple):
-    """The children of a kind that were made in a month; ``used`` are those that somebody went on in.
+    """The children of a kind that were made in a month; somebody went on in ``used`` of them.
 
-    Of ``measured`` of these both sizes are known: what the parent took as it was left, and what the child's first own
-    request held. ``saved`` is the difference of their sums, per request at first.
+    Both sizes are known of ``measured`` children: that of the parent's context when it was left, and that of the
+    child's first own request. ``saved`` is the difference of their sums.
     """
 
     month: str
@@ -51,7 +51,7 @@ class Saving(NamedTuple):
 
 
 class Hook(NamedTuple):
-    """The hooks of an event whose durations transcripts tell, ours or all others'; in milliseconds."""
+    """The durations of an event's hooks in transcripts, of ours or of all others; in milliseconds."""
 
     event: str
     ours: bool
@@ -63,7 +63,7 @@ class Hook(NamedTuple):
 class Stretch(NamedTuple):
     """Stretches that began with a start, a compaction or as a child of a kind, and had a call.
 
-    Of those ``edited`` had an edit: ``median`` and ``p75`` are the calls before it.
+    ``edited`` of them had an edit: ``median`` and ``p75`` are the calls before it.
     """
 
     kind: str
@@ -74,7 +74,7 @@ class Stretch(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """All of it. ``sessions`` are those in range, ``gone`` of them are deleted; ``agents`` sub-agents' transcripts."""
+    """All figures: ``sessions`` in range, ``gone`` of which are deleted, and transcripts of sub-agents (``agents``)."""
 
     sessions: int
     gone: int
@@ -85,22 +85,22 @@ class Figures(NamedTuple):
     hooks: list[Hook]
 
 
-def figures(inside: list[TranscriptCounts], since: str) -> Figures:
-    """What transcripts came to from the day ``since`` on, ``""`` for ever."""
-    active = [one for one in inside if _days(one, since)]
+def make_figures(inside: list[TranscriptCounts], since: str) -> Figures:
+    """The figures of transcripts from the day ``since`` on, ``""`` for all days."""
+    active = [one for one in inside if _days_since(one, since)]
     return Figures(
         sessions=len({one.session_id for one in active if not one.agent}),
         gone=len({one.session_id for one in active if not one.agent and not one.there}),
         agents=sum(bool(one.agent) for one in active),
-        months=_months(active, since),
-        savings=_savings(inside, since),
-        stretches=_stretches(inside, since),
-        hooks=_hooks(inside, since),
+        months=_months_of(active, since),
+        savings=_savings_of(inside, since),
+        stretches=_stretches_of(inside, since),
+        hooks=_hooks_of(inside, since),
     )
 
 
 def percentile(counts: Mapping[int, int], percent: int) -> int:
-    """The least number that so many per cent are not above (nearest rank); 0 if there are none."""
+    """The percentile of counted numbers, by nearest rank; 0 without any."""
     rank, seen = -(-percent * sum(counts.values()) // 100), 0
     for number in sorted(counts):
         seen += counts[number]
@@ -109,21 +109,21 @@ def percentile(counts: Mapping[int, int], percent: int) -> int:
     return 0
 
 
-def _days(one: TranscriptCounts, since: str) -> dict[str, Day]:
+def _days_since(one: TranscriptCounts, since: str) -> dict[str, Day]:
     return {day: counts for day, counts in one.counts.days.items() if day >= since}
 
 
-def _months(inside: list[TranscriptCounts], since: str) -> list[Month]:
+def _months_of(inside: list[TranscriptCounts], since: str) -> list[Month]:
     sums: dict[str, Day] = defaultdict(Day)
     sessions: dict[str, set[str]] = defaultdict(set)
     for one in inside:
-        for day, counts in _days(one, since).items():
-            sums[day[:7]] = sums[day[:7]].plus(counts)
+        for day, counts in _days_since(one, since).items():
+            sums[day[:7]] = sums[day[:7]].add_day(counts)
             sessions[day[:7]].add(one.session_id)
     return [Month(month, len(sessions[month]), *sums[month]) for month in sorted(sums)]
 
 
-def _savings(inside: list[TranscriptCounts], since: str) -> list[Saving]:
+def _savings_of(inside: list[TranscriptCounts], since: str) -> list[Saving]:
     rows: dict[tuple[str, str], Saving] = {}
     for one in inside:
         child = one.counts.child
@@ -142,25 +142,25 @@ def _savings(inside: list[TranscriptCounts], since: str) -> list[Saving]:
     return [rows[key] for key in sorted(rows)]
 
 
-def _stretches(inside: list[TranscriptCounts], since: str) -> list[Stretch]:
+def _stretches_of(inside: list[TranscriptCounts], since: str) -> list[Stretch]:
     rows = []
-    for kind, found in sorted(_summed((one.counts.stretches or {} for one in inside), since).items()):
+    for kind, found in sorted(_sum_tallies((one.counts.stretches or {} for one in inside), since).items()):
         edited = {calls: count for calls, count in found.items() if calls != NO_EDIT}
         middle = percentile(edited, 50), percentile(edited, 75)
         rows.append(Stretch(kind, sum(found.values()), sum(edited.values()), *middle))
     return rows
 
 
-def _hooks(inside: list[TranscriptCounts], since: str) -> list[Hook]:
+def _hooks_of(inside: list[TranscriptCounts], since: str) -> list[Hook]:
     rows = []
-    for key, durations in sorted(_summed((one.counts.hooks for one in inside), since).items()):
+    for key, durations in sorted(_sum_tallies((one.counts.hooks for one in inside), since).items()):
         event, _, whose = key.partition("|")
         median, high = percentile(durations, 50), percentile(durations, HIGH)
         rows.append(Hook(event, whose == OURS, sum(durations.values()), median, high))
     return rows
 
 
-def _summed(tallies: Iterable[Tallies], since: str) -> dict[str, dict[int, int]]:
+def _sum_tallies(tallies: Iterable[Tallies], since: str) -> dict[str, dict[int, int]]:
     found: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
     for one in tallies:
         for name, by_day in one.items():
@@ -180,7 +180,7 @@ class FolderSize(NamedTuple):
 
 
 def state_sizes(where: Where) -> list[FolderSize]:
-    """The entries of the state folder, the largest first; none if there is no such folder."""
+    """The entries of the state folder, the largest first; empty without such a folder."""
     home = where.state
     try:
         names = sorted(os.listdir(home))
@@ -188,18 +188,18 @@ def state_sizes(where: Where) -> list[FolderSize]:
         return []
     found = []
     for name in names:
-        sizes = list(_sizes(os.path.join(home, name)))
+        sizes = list(_sizes_below(os.path.join(home, name)))
         found.append(FolderSize(name, len(sizes), sum(sizes)))
     return sorted(found, key=lambda part: -part.size)
 
 
-def _sizes(path: str) -> Iterator[int]:
+def _sizes_below(path: str) -> Iterator[int]:
     waiting, left = [path], MOST_ENTRIES
     while waiting and left:
         here, left = waiting.pop(), left - 1
         with contextlib.suppress(OSError):  # gone, or not for us to look at
             status = os.lstat(here)
             if stat.S_ISREG(status.st_mode):
-                yield status.st_size if status.st_nlink == 1 else 0  # what another name holds takes no room here
+                yield status.st_size if status.st_nlink == 1 else 0  # a file with another name takes no room here
             elif stat.S_ISDIR(status.st_mode):
                 waiting += [os.path.join(here, name) for name in os.listdir(here)]

@@ -1,4 +1,4 @@
-"""Sub-agents that go on: `handoff` and `fork` take `<session>/agent-<id>`, and `sessions --subagents` lists them."""
+"""Sub-agents that go on: `handoff` and `fork` take `<session>/agent-<id>`; `sessions --subagents` lists them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ PART = Part(
         Option(
             "sessions",
             ("--subagents",),
-            "Their sub-agents instead, with what each was asked; handoff and fork take their ids.",
+            "Their sub-agents instead, with the task of each; handoff and fork take their ids.",
             "verbs:print_subagents",
         ),
     ),
-    answers=(Answer("a sub-agent as a session", "as_session:held"),),
+    answers=(Answer("a sub-agent as a session", "as_session:subagent_as_session"),),
 )

@@ -1,6 +1,6 @@
-"""The transcript of a sub-agent as that of a session, in a copy of ours that goes when the verb has ended.
+"""The transcript of a sub-agent as that of a session, in a copy of ours that is removed when the verb ends.
 
-Its lines have the numbers of the original's, so that references name the records there. Clients before 2.0 wrote a
+Its lines keep their numbers, so that references name the original's records. Clients before 2.0 wrote a
 sub-agent's records into the file of the session that started it.
 """
 
@@ -27,18 +27,18 @@ from resume_hooks.transcripts.records import parse, prompt_text, string
 from resume_hooks.transcripts.turns import opens_turn
 
 NAME = re.compile(r"agent-[\w.-]{1,200}")
-"""The names that are told; others are no client's."""
+"""The names that a client gives."""
 
 OWN = frozenset({"agentId", "agentName", "teamName"})
-"""The fields by which a client takes a record for one of a sub-agent's, or of a member of a team."""
+"""The fields that mark a record as a sub-agent's, or as a team member's, for a client."""
 
 _MARK = b'"isSidechain":true'
-_FOREIGN, _LONGEST = re.compile(r"[^A-Za-z0-9-]"), 100  # what no id of theirs has, and how long none is
-_SHOWN = 8  # characters of the first record's id by which one is named that has no id of its own
+_FOREIGN, _LONGEST = re.compile(r"[^A-Za-z0-9-]"), 100  # signs that no id has, and the most characters of an id
+_SHOWN = 8  # characters of the first record's id, which names a sub-agent without an id of its own
 
 
 class InlineAgent(NamedTuple):
-    """A sub-agent in a session's file: ``agent-<id>``, what it was asked, its 0-based ``lines`` and last instant."""
+    """A sub-agent in a session's file: ``agent-<id>``, its task (``asked``), its 0-based ``lines`` and last instant."""
 
     name: str
     asked: str
@@ -48,7 +48,7 @@ class InlineAgent(NamedTuple):
 
 
 def inline_agents(path: str) -> list[InlineAgent]:
-    """Those of a session's file, in their order. SessionNotFound where it can't be read."""
+    """The sub-agents in a session's file, in their order. SessionNotFound where it can't be read."""
     found: dict[str, InlineAgent] = {}
     name, owners = "", dict[str, str]()
     with open_transcript(path) as stream:
@@ -67,29 +67,29 @@ def inline_agents(path: str) -> list[InlineAgent]:
 
 
 @contextlib.contextmanager
-def held(locator: str, cwd: str, where: Where) -> Iterator[SessionFile | None]:
-    """The sub-agent that a locator names, as a session whose ``source`` is the original; None where it names none.
+def subagent_as_session(locator: str, cwd: str, where: Where) -> Iterator[SessionFile | None]:
+    """The sub-agent that a locator names, as a session whose ``source`` is the original; None for other locators.
 
-    AmbiguousLocator, SessionNotFound as of any locator; WriteFailed where no copy can be made.
+    AmbiguousLocator and SessionNotFound as for any locator; WriteFailed where no copy can be made.
     """
-    named = _named(locator, cwd, where) if names_subagent(locator) or subagent_name(locator) else None
+    named = _find_named_subagent(locator, cwd, where) if names_subagent(locator) or subagent_name(locator) else None
     if named is None:
         yield None
         return
     found, name, lines = named
     own = temporary_in(copies_in(where))  # after a kill the next copy takes it away
     try:
-        yield found._replace(path=_copy(found, name, lines, own, where), source=found.original)
+        yield found._replace(path=_copy_subagent(found, name, lines, own, where), source=found.original)
     finally:
         discard(own)
 
 
-def _named(locator: str, cwd: str, where: Where) -> tuple[SessionFile, str, Container[int] | None] | None:
-    """The transcript, the name of the sub-agent, and its lines there (None: all); None where it is none's."""
+def _find_named_subagent(locator: str, cwd: str, where: Where) -> tuple[SessionFile, str, Container[int] | None] | None:
+    """The transcript, the sub-agent's name, and its lines there (None: all); None for a transcript of no sub-agent."""
     try:
         found = resolve_transcript(locator, cwd, where, foreign=True)
     except SessionNotFound:
-        inline = _inline(locator, cwd, where) if names_subagent(locator) else None
+        inline = _find_inline_subagent(locator, cwd, where) if names_subagent(locator) else None
         if inline is None:
             raise
         return inline[0], inline[1].name, inline[1].lines
@@ -97,8 +97,8 @@ def _named(locator: str, cwd: str, where: Where) -> tuple[SessionFile, str, Cont
     return (found, name, None) if name and NAME.fullmatch(name) and HeadTail(found.path).is_sidechain else None
 
 
-def _inline(locator: str, cwd: str, where: Where) -> tuple[SessionFile, InlineAgent] | None:
-    """The session and the one of its own file that is named; None for none."""
+def _find_inline_subagent(locator: str, cwd: str, where: Where) -> tuple[SessionFile, InlineAgent] | None:
+    """The session, and the sub-agent in its file that the locator names; None for a file without sub-agents."""
     words, _, name = locator.strip().rpartition("/")
     session = resolve(words, cwd, where, foreign=True)
     there = inline_agents(session.path)
@@ -114,8 +114,8 @@ def _inline(locator: str, cwd: str, where: Where) -> tuple[SessionFile, InlineAg
     return (session, fitting[0]) if fitting else None
 
 
-def _copy(found: SessionFile, name: str, lines: Container[int] | None, own: str, where: Where) -> str:
-    """Write the copy into a folder of ``own`` that has the name of the session's project. WriteFailed."""
+def _copy_subagent(found: SessionFile, name: str, lines: Container[int] | None, own: str, where: Where) -> str:
+    """Write the copy into a folder below ``own`` with the name of the session's project. WriteFailed."""
     owner = file_of_owner(found.original, found.session_id.partition("/")[0])
     project = os.path.join(own, os.path.basename(project_folder_of(owner, where)))
     try:
@@ -123,7 +123,7 @@ def _copy(found: SessionFile, name: str, lines: Container[int] | None, own: str,
         os.mkdir(own, 0o700)
         os.mkdir(project, 0o700)
         path = os.path.join(project, f"{name}{ENDING}")
-        create(path, _as_sessions(found.path, lines), lasting=False)
+        create(path, _lines_as_session(found.path, lines), lasting=False)
     except OSError as error:
         raise WriteFailed(
             f"The sub-agent could not be copied to {own}: {error.strerror or error}",
@@ -132,8 +132,8 @@ def _copy(found: SessionFile, name: str, lines: Container[int] | None, own: str,
     return path
 
 
-def _as_sessions(path: str, lines: Container[int] | None) -> Iterator[bytes]:
-    """The lines of a file (None: all) as those of a session; the others are blank. SessionNotFound if it is gone."""
+def _lines_as_session(path: str, lines: Container[int] | None) -> Iterator[bytes]:
+    """The ``lines`` of a file (None: all) as a session's, all others blank. SessionNotFound if the file is gone."""
     with open_transcript(path) as stream:
         for line in read_lines(stream):
             record = parse(line.body) if lines is None or line.number in lines else None

@@ -27,11 +27,11 @@ from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 
 HEADS = ("SUB-AGENT", "AGE", "SIZE", "KIND", "ASKED")
-INLINE = "1."  # how the versions of the clients begin that kept sub-agents in the session's own file
+INLINE = "1."  # the clients of these versions kept sub-agents in the session's own file
 
 
 class ListedSubagent(NamedTuple):
-    """A sub-agent: its locator, whose it is, its file, its kind and what it was asked; ``mtime`` in seconds."""
+    """A sub-agent: its locator, session, file, kind and task (``asked``); ``mtime`` in seconds."""
 
     locator: str
     session_id: str
@@ -43,16 +43,16 @@ class ListedSubagent(NamedTuple):
 
     @property
     def ended(self) -> str:
-        """When it was last written."""
+        """The instant of its last write."""
         return clock.from_epoch(self.mtime)
 
 
 def print_subagents(options: SessionsOptions) -> None:
-    """Print a page of them. UsageError with options that are about sessions alone."""
+    """Print a page of sub-agents. UsageError with options that are about sessions alone."""
     for other in ("archived", "expiring", "helpers"):
         options.refuse_together("subagents", other)
     if options.agent not in {ALL, NAME}:
-        raise UsageError(f"Of {options.agent} no sub-agents are listed", "Leave --agent out.")
+        raise UsageError(f"Sub-agents of {options.agent} can't be listed", "Leave --agent out.")
     folder = folder_of(options.project)
     project, scope = (None, "all") if options.everywhere else (project_at(folder, options.where), folder)
     sessions = listing.candidates(project, options.where)
@@ -64,7 +64,7 @@ def print_subagents(options: SessionsOptions) -> None:
             if project is None or project.holds(ends.folders, ends.project):
                 if place not in beside:
                     beside[place] = beside_sessions(place)
-                found += _of_session(session, ends, beside[place].get(session.session_id, []))
+                found += _subagents_of_session(session, ends, beside[place].get(session.session_id, []))
     found.sort(key=lambda one: one.mtime, reverse=True)
     end = options.offset + options.limit if options.limit else None
     shown = found[options.offset : end]
@@ -74,28 +74,34 @@ def print_subagents(options: SessionsOptions) -> None:
         "sessions": [], "archived": [], "subagents": shown,
     }  # fmt: skip
     rest = f"\nMore: --offset {options.offset + len(shown)}, or --limit 0 for all." if more else ""
-    options.emit(data, lambda: _text(shown) + rest)
+    options.emit(data, lambda: _subagents_text(shown) + rest)
 
 
-def _of_session(session: SessionFile, ends: HeadTail, beside: list[str]) -> Iterator[ListedSubagent]:
+def _subagents_of_session(session: SessionFile, ends: HeadTail, beside: list[str]) -> Iterator[ListedSubagent]:
     """The sub-agents that a session started. SessionNotFound where its file is gone."""
     inside = subagents_in(os.path.splitext(session.path)[0], session.session_id)
     for path in (*(one.path for one in inside), *beside):
         if name := subagent_name(path):
             with contextlib.suppress(OSError, SessionNotFound):  # as above
                 status = os.stat(path)
-                yield _row(session, path, name, agent_type(path), title_of(path), status.st_mtime, status.st_size)
+                yield _listed_subagent(
+                    session, path, name, agent_type(path), title_of(path), status.st_mtime, status.st_size
+                )
     for one in inline_agents(session.path) if ends.version.startswith(INLINE) else ():
         ended = clock.parse(one.ended)
-        yield _row(session, session.path, one.name, "", one.asked, ended.timestamp() if ended else 0.0, one.size)
+        yield _listed_subagent(
+            session, session.path, one.name, "", one.asked, ended.timestamp() if ended else 0.0, one.size
+        )
 
 
-def _row(session: SessionFile, path: str, name: str, kind: str, asked: str, mtime: float, size: int) -> ListedSubagent:
+def _listed_subagent(
+    session: SessionFile, path: str, name: str, kind: str, asked: str, mtime: float, size: int
+) -> ListedSubagent:
     locator = f"{session.session_id}/{name}"
     return ListedSubagent(locator, session.session_id, path, kind, one_line(asked, TITLE_LENGTH), mtime, size)
 
 
-def _text(shown: list[ListedSubagent]) -> str:
+def _subagents_text(shown: list[ListedSubagent]) -> str:
     if not shown:
         return "No sub-agent of these sessions has a transcript here. --all looks into every project."
     now = time.time()

@@ -1,4 +1,4 @@
-"""Build the digest of a session and its ancestors: the whole history counts, the latest weighs most.
+"""Build the digest of a session and its ancestors: the whole history counts, its latest part weighs most.
 
 Ancestors are read oldest first, within a budget. A fresh child of ours holds the digest of all before it: farther
 back nothing is read. Of each section as many entries are kept as there is room for.
@@ -17,7 +17,7 @@ from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest import shell, statements, talk, work
-from resume_hooks.reading.digest.collector import LineageFacts, prescan
+from resume_hooks.reading.digest.collector import LineageFacts, prescan_line
 from resume_hooks.reading.digest.entries import (
     Digest,
     DigestEntry,
@@ -27,9 +27,9 @@ from resume_hooks.reading.digest.entries import (
     without_secrets,
 )
 from resume_hooks.reading.digest.facts import FileChange
-from resume_hooks.reading.digest.now import now
+from resume_hooks.reading.digest.now import lines_of_now
 from resume_hooks.reading.digest.repository import GitQuery, RepositoryState
-from resume_hooks.reading.digest.reversals import standing
+from resume_hooks.reading.digest.reversals import standing_places
 from resume_hooks.reading.digest.sections import CHANGED, COMMANDS, OTHERS, SECTIONS, Section
 from resume_hooks.reading.digest.shell import simple_commands
 from resume_hooks.redaction.json_lines import redact_line
@@ -55,30 +55,30 @@ OPENING = 2_000_000  # bytes of that beginning
 FAILED_SINCE = "failed since"  # what is said of an ancestor's command that did not work any more
 
 _KEY = b"PRIVATE KEY"
-"""What stands in the first line of a secret of many lines: it goes before anything is cut into lines or sentences."""
+"""The first line of a multi-line secret, which is removed before a text is cut into lines or sentences."""
 
 
-def _joined(
+def _join_sections(
     own: Mapping[str, tuple[DigestEntry, ...]], before: Digest | None, facts: LineageFacts, paths: work.Paths
 ) -> tuple[Mapping[str, tuple[DigestEntry, ...]], Mapping[str, int]]:
-    """The sections of a session behind those of ``before``, and how many entries of each that had no room for."""
+    """The sections of a session after those of ``before``, and the numbers of entries that ``before`` omitted."""
     if before is None:
         return own, {}
-    failed = frozenset(shell.at_home(run.command, paths.folder) for run in facts.runs if run.failed)
+    failed = frozenset(shell.command_at_home(run.command, paths.folder) for run in facts.runs if run.failed)
     merged = dict(own)
     for section in SECTIONS:
         if section.is_current and (own[section.name] or section.name != "todos" or facts.open_list.used):
             continue  # the older ones are of another moment
         known = {entry.text for entry in own[section.name]}
-        older = [_as_of_now(section, entry, paths, failed) for entry in before.of(section.name)]
+        older = [_entry_as_of_now(section, entry, paths, failed) for entry in before.entries_of(section.name)]
         merged[section.name] = (*own[section.name], *(entry for entry in older if entry.text not in known))
-    merged["constraints"] = _binding(merged["constraints"])
+    merged["constraints"] = _binding_demands(merged["constraints"])
     omitted = {name: before.omitted.get(name, 0) for name in merged if merged[name] != own[name]}
     return merged, {name: count for name, count in omitted.items() if count}
 
 
-def _as_of_now(section: Section, entry: DigestEntry, paths: work.Paths, failed: Collection[str]) -> DigestEntry:
-    """An entry of an ancestor's digest, with what is known now of the file or the command that it names."""
+def _entry_as_of_now(section: Section, entry: DigestEntry, paths: work.Paths, failed: Collection[str]) -> DigestEntry:
+    """An entry of an ancestor's digest, with the present state of the file or the command that it names."""
     notes = [note for note in entry.note.split(", ") if note not in {"", work.UNCOMMITTED, FAILED_SINCE}]
     if section is CHANGED and paths.is_dirty(entry.text):
         notes.append(work.UNCOMMITTED)
@@ -87,13 +87,13 @@ def _as_of_now(section: Section, entry: DigestEntry, paths: work.Paths, failed: 
     return entry._replace(note=", ".join(notes))
 
 
-def _binding(entries: Sequence[DigestEntry]) -> tuple[DigestEntry, ...]:
+def _binding_demands(entries: Sequence[DigestEntry]) -> tuple[DigestEntry, ...]:
     """Demands, the latest first, without those that a later one takes back."""
-    return tuple(entries[at] for at in standing([entry.text for entry in entries]))
+    return tuple(entries[at] for at in standing_places([entry.text for entry in entries]))
 
 
-def _standing(entries: Sequence[DigestEntry], said: Sequence[TalkMessage]) -> tuple[DigestEntry, ...]:
-    """Demands without those that the talk marks as taken back: also what is no demand itself can change one."""
+def _standing_demands(entries: Sequence[DigestEntry], said: Sequence[TalkMessage]) -> tuple[DigestEntry, ...]:
+    """Demands without those that the talk marks as taken back: also a statement that is not a demand can change one."""
     taken_back = [(message.ref, sentence) for message in said for sentence, _ in message.superseded]
     return tuple(
         entry
@@ -102,38 +102,38 @@ def _standing(entries: Sequence[DigestEntry], said: Sequence[TalkMessage]) -> tu
     )
 
 
-def _own(
+def _own_sections(
     facts: LineageFacts, folder: str, git: RepositoryState, session_id: str, branch: str
 ) -> dict[str, tuple[DigestEntry, ...]]:
-    """The sections of what was read; paths are told from ``folder``, ``session_id`` is the latest session."""
+    """The sections of the facts; paths are relative to ``folder``, ``session_id`` is the latest session."""
     runs = work.commands_of(facts)
     paths = work.Paths(folder, git)
     found = work.touched_files(facts.changes, runs, paths)
     commands = work.working_commands(runs, paths.folder)
     makers: Mapping[str, Iterable[DigestEntry]] = {
-        "now": now(facts, paths, git, session_id, branch),
-        "todos": statements.todos(facts),
-        "questions": statements.questions(facts),
-        "constraints": statements.constraints(facts),
-        "answers": statements.answers(facts),
-        "skills": statements.skill_rules(facts),
+        "now": lines_of_now(facts, paths, git, session_id, branch),
+        "todos": statements.entries_of_todos(facts),
+        "questions": statements.entries_of_questions(facts),
+        "constraints": statements.entries_of_constraints(facts),
+        "answers": statements.entries_of_answers(facts),
+        "skills": statements.entries_of_skill_rules(facts),
         "changed": work.changed_files(found, paths),
         "commands": commands.checks,
         "errors": work.open_errors(facts, runs, statements.turns_ago(facts, work.TURNS)),
         "failures": work.replaced_commands(runs),
         "refusals": chain(
-            statements.refusals(facts, with_words=True),
-            statements.refusals(facts, with_words=False),
+            statements.entries_of_refusals(facts, with_words=True),
+            statements.entries_of_refusals(facts, with_words=False),
         ),
-        "artefacts": work.artefacts(facts),
+        "artefacts": work.entries_of_artefacts(facts),
         "others": commands.others,
         "read": work.read_files(facts, paths, found),
     }
-    return {name: _once(entries) for name, entries in makers.items()}
+    return {name: _entries_once(entries) for name, entries in makers.items()}
 
 
-def _once(entries: Iterable[DigestEntry]) -> tuple[DigestEntry, ...]:
-    """Entries without those that are empty, or say what one before them says."""
+def _entries_once(entries: Iterable[DigestEntry]) -> tuple[DigestEntry, ...]:
+    """Entries without empty ones, and without repetitions."""
     found: dict[str, DigestEntry] = {}
     for entry in entries:
         if entry.text:
@@ -144,11 +144,11 @@ def _once(entries: Iterable[DigestEntry]) -> tuple[DigestEntry, ...]:
 def _stored_sections(
     entries: Mapping[str, tuple[DigestEntry, ...]], omitted: Mapping[str, int]
 ) -> tuple[dict[str, tuple[DigestEntry, ...]], dict[str, int]]:
-    """As many entries of each section as a child stores, and how many each had to leave out."""
+    """As many entries of each section as a child stores, and the number of omitted entries of each."""
     stored, left = {}, {}
     for section in SECTIONS:
         rows = entries.get(section.name, ())
-        count = _holds(rows, section.stored)
+        count = _count_fitting(rows, section.stored)
         if count:
             stored[section.name] = rows[:count]
         if missing := len(rows) - count + omitted.get(section.name, 0):
@@ -156,22 +156,22 @@ def _stored_sections(
     return stored, left
 
 
-def _holds(entries: Iterable[DigestEntry], room: int) -> int:
+def _count_fitting(entries: Iterable[DigestEntry], room: int) -> int:
     count = 0
     for entry in entries:
-        room -= _size(entry)
+        room -= _size_of_entry(entry)
         if room < 0:
             break
         count += 1
     return count
 
 
-def _size(entry: DigestEntry) -> int:
+def _size_of_entry(entry: DigestEntry) -> int:
     return len(orjson.dumps(list(entry))) + 1
 
 
 _IMPORTED = f'{{"{IMPORTED}":'.encode()
-"""How the file of a session begins that was imported."""
+"""The beginning of the file of an imported session."""
 
 UNVERIFIED = DigestEntry("some of this was said in an imported session: nobody verified it, and its USER is not yours")
 
@@ -185,35 +185,35 @@ def digest_of(session: SessionFile, where: Where, *, reach: int | None = None, s
     ends = HeadTail(session.path)
     folder = home_folder(ends, where)
     with GitQuery(folder, ends.created, where) as git_query, without_gc(), secrets_found() as texts:
-        files, before, unread = ([session], None, 0) if since else _files_of(session, where)
+        files, before, unread = ([session], None, 0) if since else _files_to_read(session, where)
         facts = LineageFacts()
         passed_over = 0
         for file in files[:-1]:
             try:
-                passed_over += _read(file, facts, reach or REACH)
+                passed_over += _read_file(file, facts, reach or REACH)
             except SessionNotFound:  # gone since
                 unread += 1
-        passed_over += _read(files[-1], facts, reach or REACH, since)
+        passed_over += _read_file(files[-1], facts, reach or REACH, since)
         agents = _subagent_changes(files, facts)
         facts.has_unseen_agents = bool(facts.reports) and not agents.transcripts
         said = talk.talk_of(facts)
         git = git_query.answer()
         facts.changes += agents.changes
-        own = _own(facts, folder, git, files[-1].session_id, ends.branch)
-        merged, omitted = _joined(own, before, facts, work.Paths(folder, git))
+        own = _own_sections(facts, folder, git, files[-1].session_id, ends.branch)
+        merged, omitted = _join_sections(own, before, facts, work.Paths(folder, git))
         unread += agents.unread + (before.unread if before else 0)
         if before is not None:
-            said = talk.joined(before.talk, said)
-        rows = {**merged, "constraints": _standing(merged["constraints"], said)}
-        if facts.holds_imported or (before is not None and UNVERIFIED in before.of("now")):
+            said = talk.join_talk(before.talk, said)
+        rows = {**merged, "constraints": _standing_demands(merged["constraints"], said)}
+        if facts.holds_imported or (before is not None and UNVERIFIED in before.entries_of("now")):
             rows["now"] = (UNVERIFIED, *rows["now"])
         sections, omitted = _stored_sections(rows, omitted)
         digest = Digest(sections, said, omitted, git.line, unread, passed_over, read_to=facts.read_to)
         return without_secrets(digest, texts)
 
 
-def _files_of(session: SessionFile, where: Where) -> tuple[list[SessionFile], Digest | None, int]:
-    """The files to read, oldest first; the digest of what came before them; how many were left out."""
+def _files_to_read(session: SessionFile, where: Where) -> tuple[list[SessionFile], Digest | None, int]:
+    """The files to read, oldest first; the digest of earlier ones; the number of files left out."""
     files, room = [session], ANCESTOR_BUDGET
     if subagent_name(session.path):
         return files, None, 0  # it knows what it was told alone
@@ -234,8 +234,8 @@ def _files_of(session: SessionFile, where: Where) -> tuple[list[SessionFile], Di
     return files[::-1], before, 0
 
 
-def _read(file: SessionFile, facts: LineageFacts, reach: int, since: int = 0) -> int:
-    """Read a file from a line on; return how many of its bytes were passed over for its size."""
+def _read_file(file: SessionFile, facts: LineageFacts, reach: int, since: int = 0) -> int:
+    """Read a file from a line on; returns the bytes that were skipped for its size."""
     try:
         with open_transcript(file.path, BUFFER) as stream:
             skipped = os.fstat(stream.fileno()).st_size - reach
@@ -255,10 +255,10 @@ def _read(file: SessionFile, facts: LineageFacts, reach: int, since: int = 0) ->
 
 
 def _take_lines(lines: Iterator[bytes], first: int, session_id: str, facts: LineageFacts) -> int:
-    """Take in lines, the first of which has that number; return the number after the last."""
+    """Take in lines, the first of which has the number ``first``; returns the number after the last."""
     number = first - 1
     for number, raw in enumerate(lines, first):  # a value for each line would cost a tenth of the whole
-        brief = prescan(raw)
+        brief = prescan_line(raw)
         if brief is not None and facts.take_prescan(brief, session_id, number):
             continue
         if _KEY in raw:
@@ -282,7 +282,7 @@ class SubagentChanges(NamedTuple):
 def _subagent_changes(files: Sequence[SessionFile], facts: LineageFacts) -> SubagentChanges:
     """The files that sub-agents changed.
 
-    Their work is in files of their own. A copy under a child's id is none of its own.
+    Their work is in files of their own. A copy of such a file under a child's id is not read again.
     """
     changes: list[FileChange] = []
     unread, known = 0, set[str]()
@@ -290,10 +290,10 @@ def _subagent_changes(files: Sequence[SessionFile], facts: LineageFacts) -> Suba
         agents = [agent for agent in _agents_of(file, facts) if agent.name not in known]
         known |= {agent.name for agent in agents}
         room = SUBAGENT_BUDGET
-        for agent in sorted(agents, key=lambda agent: -_order(agent, facts)):
+        for agent in sorted(agents, key=lambda agent: -_order_of_agent(agent, facts)):
             try:
                 room -= os.path.getsize(agent.path)
-                changes += _changes_of(agent, _order(agent, facts)) if room >= 0 else []
+                changes += _changes_of_agent(agent, _order_of_agent(agent, facts)) if room >= 0 else []
                 unread += room < 0
             except OSError:
                 unread += 1
@@ -312,12 +312,12 @@ def _agents_of(file: SessionFile, facts: LineageFacts) -> Iterator[Subagent]:
             yield Subagent(file.session_id, name, path)
 
 
-def _order(agent: Subagent, facts: LineageFacts) -> int:
-    """When a sub-agent ended, among the records of its session; 0 if nothing tells."""
+def _order_of_agent(agent: Subagent, facts: LineageFacts) -> int:
+    """The order of a sub-agent's end among the records of its session; 0 if unknown."""
     return facts.agents.get(agent.name.removeprefix(PREFIX), 0)
 
 
-def _changes_of(agent: Subagent, order: int) -> list[FileChange]:
+def _changes_of_agent(agent: Subagent, order: int) -> list[FileChange]:
     facts = LineageFacts(sidechain=True)
     with open(agent.path, "rb", buffering=BUFFER) as stream:
         _take_lines(stream, 0, f"{agent.session_id}/{agent.name}", facts)

@@ -1,4 +1,4 @@
-"""The latest tool calls of a session with their results, for what room an opening has left.
+"""The latest tool calls of a session with their results, for the room that an opening has left.
 
 Read backwards from the end of the file, so that it costs what is shown and not what the session holds.
 """
@@ -31,18 +31,18 @@ _COMMITS = late(r"\bgit\b[^\n;&|]*\scommit\b")
 _FAILED = ("Exit code", "Error")
 _CHANGE = ("new_string", "content", "new_source")  # what a call writes into a file
 _NEVER = frozenset({"TodoWrite", "TaskCreate", "TaskUpdate", "AskUserQuestion", "ExitPlanMode", "Task", "Agent"})
-"""Tools whose calls the other sections tell of."""
+"""Tools whose calls are in other sections."""
 
 
 class _Answer(NamedTuple):
-    """What a call got for an answer, and whether that says that it failed or was refused."""
+    """The answer to a call, and whether the call failed or was refused."""
 
     text: str
     is_error: bool
 
 
 def latest_calls(session: SessionFile, digest: Digest, room: int) -> list[TalkMessage]:
-    """The latest calls that were answered, oldest first, within about ``room`` characters; none of a file that is gone.
+    """The latest answered calls, oldest first, in about ``room`` characters; empty for a file that is gone.
 
     They end where the ``digest`` does that was made of the session. A file that was written after it was read is shown
     by what was written.
@@ -61,15 +61,15 @@ def latest_calls(session: SessionFile, digest: Digest, room: int) -> list[TalkMe
                 record = records.parse(line.body) if b'"tool_' in line.raw else None
                 if record is None or record.get("isSidechain") is True or script_calls.is_copy_of_error(record):
                     continue
-                results |= _results_in(record)
+                results |= _results_in_record(record)
                 for block in reversed(records.calls(record)):
                     answer = results.pop(string(block, "id"), None)
-                    is_committed = is_committed or _commits(block)
+                    is_committed = is_committed or _is_commit(block)
                     if answer is None or _says_nothing(block, answer):
                         continue
                     if not _is_shown(block, written, is_committed=is_committed):
                         continue
-                    text = _text(block, answer.text)
+                    text = _text_of_call(block, answer.text)
                     found.append(TalkMessage(Kind.CALL, f"{session.session_id}:{number}", text))
                     room -= len(text)
     except OSError:
@@ -77,13 +77,13 @@ def latest_calls(session: SessionFile, digest: Digest, room: int) -> list[TalkMe
     return found[::-1]
 
 
-def _commits(block: Record) -> bool:
-    """Whether a call commits: what was written before that lies in the repository."""
+def _is_commit(block: Record) -> bool:
+    """Whether a call is a commit: everything written before lies in the repository."""
     return _COMMITS.search(string(records.mapping(block, "input"), "command")) is not None
 
 
 def _is_shown(block: Record, written: Counter[str], *, is_committed: bool) -> bool:
-    """Whether a call is shown, the later ones being looked at first; ``written`` counts the changes of files."""
+    """Whether a call is shown; later calls are decided first, and ``written`` counts their changes of files."""
     tool, path = string(block, "name"), records.file_in(records.mapping(block, "input"))
     if tool in records.WRITERS:
         written[path] += 1
@@ -91,7 +91,7 @@ def _is_shown(block: Record, written: Counter[str], *, is_committed: bool) -> bo
     return tool not in _NEVER and not (tool in records.READERS and path in written)
 
 
-def _results_in(record: Record) -> dict[str, _Answer]:
+def _results_in_record(record: Record) -> dict[str, _Answer]:
     return {
         string(block, "tool_use_id"): _Answer(records.result_text(block), records.is_error(block))
         for block in script_calls.results(record)
@@ -99,38 +99,38 @@ def _results_in(record: Record) -> dict[str, _Answer]:
 
 
 def _says_nothing(block: Record, answer: _Answer) -> bool:
-    """Whether a call is of no use to who goes on: it was to write and did not, or it looked for what is not there."""
+    """Whether a call is useless for going on: it failed to write, or searched without a hit."""
     if string(block, "name") in records.WRITERS:
         return answer.is_error
     return not answer.is_error and answer.text.strip() in _EMPTY
 
 
 _EMPTY = EMPTY_ANSWERS | {"", "No matches found", "No files found", "(Bash completed with no output)"}
-"""What a search prints that found nothing."""
+"""The output of a search without a hit."""
 
 
-def _text(block: Record, answer: str) -> str:
-    """A call as it is shown: what it was given, and what it wrote, or what it got for an answer."""
+def _text_of_call(block: Record, answer: str) -> str:
+    """A call as it is shown: its input, and the text that it wrote, or its answer."""
     given = records.mapping(block, "input")
     named = next((value for key in _BRIEFLY if (value := string(given, key))), "")
-    what = talk.shown(named or json.dumps(given, ensure_ascii=False), INPUT)
+    what = talk.shown_text(named or json.dumps(given, ensure_ascii=False), INPUT)
     head = f"{one_line(plain_line(string(block, 'name')), TOOL)}: {what}"
     written = next((value for key in _CHANGE if (value := string(given, key))), "")
     removed = "" if written else string(given, "old_string")
     if removed:
-        return f"{head}\nremoved:\n{_both_ends(removed, RESULT)}"
+        return f"{head}\nremoved:\n{_both_ends_of_output(removed, RESULT)}"
     got = written or answer  # that a file was written is said by the call: what was written tells more than the answer
     most = PRINTED if string(block, "name") == "Bash" and not got.startswith(_FAILED) else RESULT
-    shown = "" if is_placeholder(got) else _both_ends(got, most)
+    shown = "" if is_placeholder(got) else _both_ends_of_output(got, most)
     return f"{head}\n{'wrote' if written else 'got'}:\n{shown}" if shown else head
 
 
-def _both_ends(text: str, most: int) -> str:
-    """A text as it is shown, in about ``most`` characters; of a long one no more is looked at than near its ends."""
+def _both_ends_of_output(text: str, most: int) -> str:
+    """A text as it is shown, in about ``most`` characters; of a long text only the ends are read."""
     near = NEAR * most
     if len(text) <= 2 * near:
-        return talk.shown(text, most)
-    head = talk.beginning(talk.shown(text[:near], near), most * 2 // 3)
-    tail = talk.ending(talk.shown(text[-near:], near), most // 3)
+        return talk.shown_text(text, most)
+    head = talk.beginning_of(talk.shown_text(text[:near], near), most * 2 // 3)
+    tail = talk.ending_of(talk.shown_text(text[-near:], near), most // 3)
     left = len(text) - len(head) - len(tail)
     return "\n".join(part for part in (head, f"[... {left:,} characters ...]", tail) if part)

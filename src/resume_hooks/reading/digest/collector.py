@@ -1,4 +1,4 @@
-"""What a digest is made of, gathered in one pass over the files of a lineage, oldest first.
+"""Gathers the facts of a digest in one pass over the files of a lineage, oldest first.
 
 Every fact keeps its place, the session and the line that it was found in. What a trim left in the place of contents is
 passed over, and so is what a child copied of its parent, under the same uuids or, in a fork with uuids of its own, each
@@ -55,11 +55,11 @@ _UUID = b'"uuid":"'
 _THOUGHT = b'"content":[{"type":"thinking",'
 _BLOCKS = (b'"type":"text"', b'"type":"tool_use"', b'"type":"tool_result"')
 _NEXT = late(rb'"(?:uuid":"|is_error":true|tool_use_id"|toolUseResult")')
-"""The record's own id behind an answer's call, or before that a key that says more than that it worked."""
+"""The record's own id after an answer's call, or an earlier key that says more than that the call worked."""
 
 _REFUSED = REJECTION.encode()
 _BESIDE = b'},{"type":"text","text":"'
-"""How a text begins behind another block: it may be what the user typed beside an answer."""
+"""The beginning of a text after another block: the user may have typed it beside an answer."""
 
 
 class Prescan(NamedTuple):
@@ -71,8 +71,8 @@ class Prescan(NamedTuple):
     call: str = ""
 
 
-def prescan(raw: bytes) -> Prescan | None:
-    """What is told of a line; None if it has to be parsed."""
+def prescan_line(raw: bytes) -> Prescan | None:
+    """The prescan of a line; None if the line has to be parsed."""
     head = _HEAD.match(raw) if len(raw) >= SHORTEST else None
     if head is None or head[3] in TELLING or not raw.endswith((b"}\n", b"}")):
         return None
@@ -80,27 +80,27 @@ def prescan(raw: bytes) -> Prescan | None:
         inner = raw.find(b"{", 1, REACH)  # what lies deeper is another record's: progress of a sub-agent
         call = _CALL.match(raw, inner - len(_USER))
         if call is not None:
-            return _answer(raw, head, call)
+            return _prescan_answer(raw, head, call)
         thinks = raw.startswith(_MESSAGE, inner - len(_MESSAGE)) and raw.find(_THOUGHT, inner, REACH) > 0
         if not thinks or any(block in raw for block in _BLOCKS):
             return None
     at = raw.find(_UUID)
     own = _OWN.match(raw, at + len(_UUID)) if at >= 0 and raw.find(_UUID, at + 1) < 0 else None
-    return _skimmed(head, own) if own else None
+    return _prescan_call(head, own) if own else None
 
 
-def _answer(raw: bytes, head: re.Match[bytes], call: re.Match[bytes]) -> Prescan | None:
-    """The same of an answer. Behind its id comes what the client kept of the result, as long as the answer itself."""
+def _prescan_answer(raw: bytes, head: re.Match[bytes], call: re.Match[bytes]) -> Prescan | None:
+    """The prescan of an answer. After its id comes the client's copy of the result, as long as the answer itself."""
     following = _NEXT.search(raw, call.end())
     own = _OWN.match(raw, following.end()) if following and following[0] == _UUID else None
     if own is None or _REFUSED in raw[:REACH] or raw.find(_UUID, 0, call.start()) >= 0:
         return None
     if _BESIDE in raw:
         return None
-    return _skimmed(head, own, call[1] or call[2])
+    return _prescan_call(head, own, call[1] or call[2])
 
 
-def _skimmed(head: re.Match[bytes], own: re.Match[bytes], call: bytes = b"") -> Prescan:
+def _prescan_call(head: re.Match[bytes], own: re.Match[bytes], call: bytes = b"") -> Prescan:
     return Prescan(own[1].decode(), (head[1] or b"").decode(), head[2] == b"true", call.decode())
 
 
@@ -112,7 +112,7 @@ _TEXT_MATTERS = frozenset({"Bash", "AskUserQuestion", "ExitPlanMode", "TaskCreat
 _PLAN_MODE, _PLAN_LEFT = "plan", "plan_mode_exit"
 _PLAN_REMINDERS = frozenset({"plan_mode", "plan_mode_reentry", _PLAN_LEFT})
 _COLLECTORS = frozenset({"TaskOutput", "AgentOutput", "AgentOutputTool", "TaskStop"})
-"""Tools that fetch what a sub-agent in the background reported, or end it."""
+"""Tools that fetch the report of a sub-agent in the background, or end it."""
 
 _RECAP = "away_summary"
 _SOON = 2  # records after a command within which its text is loaded
@@ -134,7 +134,7 @@ class Branches:
         self._copied_until = 0
 
     def is_copy(self, record: Record, order: int) -> bool:
-        """Whether a record was found before; if not, its link is noted. What has no uuid is no copy."""
+        """Whether a record was found before; if not, its link is noted. A record without a uuid is not a copy."""
         uuid = record.get("uuid")
         if not isinstance(uuid, str):
             return False
@@ -145,7 +145,7 @@ class Branches:
         return self.is_known(uuid, string(record, "parentUuid") or string(record, "logicalParentUuid"), order)
 
     def is_known(self, uuid: str, parent: str, order: int) -> bool:
-        """The same of a record by its ids; ``order`` counts the records that were read."""
+        """The same for a record by its ids; ``order`` counts the records that were read."""
         found = self._orders.setdefault(uuid, order)
         if uuid in self._parents:
             return True  # twice in one file
@@ -156,19 +156,19 @@ class Branches:
         self._last = uuid
         return False
 
-    def hinted(self, leaf: str) -> None:
-        """The client noted at which record it stood."""
+    def note_leaf(self, leaf: str) -> None:
+        """Note the record at which the client stood."""
         self._hint = leaf
 
-    def end_file(self, session_id: str) -> Callable[[Quote], bool]:
-        """A file was read to its end: tells of what was said whether it still counts.
+    def end_branches_of_file(self, session_id: str) -> Callable[[Quote], bool]:
+        """End a file; returns a function that says of a quote whether it still counts.
 
         What does not: branches of this file that leave the live one, and what a parent went on with after this file
         was copied from it. What hangs on another root, or on nothing, was not abandoned for all that is known.
         """
-        live = self._upward(self._last)
+        live = self._records_upward(self._last)
         if self._hint in self._parents and self._hint not in live:
-            live = self._upward(self._hint)
+            live = self._records_upward(self._hint)
         parents, copied_until = self._parents, self._copied_until
         self._parents, self._last, self._hint, self._copied_until = {}, "", "", 0
         leaves: dict[str, bool] = {}
@@ -176,11 +176,11 @@ class Branches:
         def counts(said: Quote) -> bool:
             if said.place.session_id != session_id:
                 return not copied_until or said.place.order <= copied_until
-            return not _leaves(said.uuid, live, parents, leaves)
+            return not _leaves_live_branch(said.uuid, live, parents, leaves)
 
         return counts
 
-    def _upward(self, leaf: str) -> set[str]:
+    def _records_upward(self, leaf: str) -> set[str]:
         """The records from a leaf upward, and the copied one that they hang on."""
         live: set[str] = set()
         uuid = leaf
@@ -190,7 +190,7 @@ class Branches:
         return live | {uuid} if uuid in self._orders else live
 
 
-def _leaves(uuid: str, live: Collection[str], parents: Mapping[str, str], known: dict[str, bool]) -> bool:
+def _leaves_live_branch(uuid: str, live: Collection[str], parents: Mapping[str, str], known: dict[str, bool]) -> bool:
     """Whether a record lies on a branch that leaves the live one."""
     way: list[str] = []
     at = uuid
@@ -215,7 +215,7 @@ class LineageFacts:
         self.open_list = OpenList()
         self.said: list[Quote] = []
         self.closing: list[Quote] = []
-        """What the assistant said last before each prompt."""
+        """The assistant's last words before each prompt."""
         self.answers: list[Quote] = []
         self.refusals: list[Refusal] = []
         self.runs: list[ShellRun] = []
@@ -225,18 +225,18 @@ class LineageFacts:
         self.plans: list[Quote] = []
         self.links: dict[str, RecordPlace] = {}
         self.summaries: list[Quote] = []
-        """What the client summed up when it compacted, and its recaps of what was going on."""
+        """The client's summaries at compactions, and its recaps."""
         self.questions: list[Quote] = []
         self.agents: dict[str, int] = {}
-        """The sub-agents that answered, by id, and the order in which they did."""
+        """The order of each sub-agent's answer, by id."""
         self.running: dict[str, Quote] = {}
-        """What was started and has not reported back, by id: sub-agents, with what they are for."""
+        """Sub-agents that were started and have not reported back, by id, with their tasks."""
         self.skills: dict[str, Quote] = {}
         """The texts of skills that were loaded, by name, the latest last."""
         self.cut_off: PendingCall | None = None
         """The last call, where the file ends before its answer."""
         self.reports: list[Quote] = []
-        """What sub-agents reported."""
+        """The reports of sub-agents."""
         self.tool_errors: dict[str, Quote] = {}
         """Tools of servers whose last call failed, with what they answered."""
         self.goal: Quote | None = None
@@ -246,13 +246,13 @@ class LineageFacts:
         self.read_to = (0, 0)
         """The bytes and the lines of the file that was read last."""
         self.unanswered: Quote | None = None
-        """What the assistant said since the last prompt, its last words."""
+        """The assistant's last words since the last prompt."""
         self._open: dict[str, PendingCall] = {}
         self._in_background: dict[str, int] = {}
         self.is_imported = False
         """Whether the file that is read now was imported: of what is said there no model is known."""
         self.strangers: set[RecordPlace] = set()
-        """Where a stranger speaks as the user: what came with an import."""
+        """Whether a stranger speaks as the user, as in the imported part of a file."""
         self._imported_at = ""
         self._sidechain = sidechain
         self._branches = Branches()
@@ -263,21 +263,21 @@ class LineageFacts:
 
     @property
     def last_said(self) -> Quote | None:
-        """What the assistant said last, after the last prompt or before it."""
+        """The assistant's last words, after the last prompt or before it."""
         return self.unanswered or (self.said[-1] if self.said else None)
 
     def begin_imported(self, at: str) -> None:
-        """Take the file that is read now for one that was imported ``at`` an instant: until then a stranger spoke."""
+        """Take the present file as imported ``at`` an instant: until then a stranger spoke."""
         self.is_imported = self.holds_imported = True
         self._imported_at = at
 
     def end_file(self, session_id: str) -> None:
-        """A file was read to its end: what was said on branches that were abandoned is taken out again.
+        """End a file: facts of abandoned branches are removed again.
 
         What ran there, and which files it changed, stays: it did happen.
         """
         self.running |= {
-            call_id: Quote(call.text("description", "prompt"), call.place)
+            call_id: Quote(call.first_text("description", "prompt"), call.place)
             for call_id, call in self._open.items()
             if call.tool in _AGENT_TOOLS
         }
@@ -286,14 +286,14 @@ class LineageFacts:
         self._open.clear()
         self.is_imported = False
         self._copies = Copies()
-        counts = self._branches.end_file(session_id)
+        counts = self._branches.end_branches_of_file(session_id)
         for rows in (self.said, self.closing, self.answers, self.plans, self.questions, self.summaries, self.reports):
             rows[:] = filter(counts, rows)
         self.refusals[:] = (refusal for refusal in self.refusals if counts(refusal.said))
         if self.unanswered and not counts(self.unanswered):
             self.unanswered = None
         if self.prompts.end_file(counts):
-            self._prompted()
+            self._end_turn()
 
     def take(self, record: Record, session_id: str, number: int) -> None:
         """Take in one record, the 0-based line ``number`` of a session."""
@@ -308,7 +308,7 @@ class LineageFacts:
             handler(self, record, RecordPlace(session_id, number, self._order))
 
     def take_prescan(self, brief: Prescan, session_id: str, number: int) -> bool:
-        """Take in what the prescan of a record told; False if the whole of it matters."""
+        """Take in the prescan of a record; False if the whole record matters."""
         if brief.sidechain != self._sidechain:
             return True
         call = self._open.get(brief.call) if brief.call else None
@@ -320,7 +320,7 @@ class LineageFacts:
             self._on_tool_success(call, {}, Quote("", RecordPlace(session_id, number, self._order), brief.uuid))
         return True
 
-    def _assistant(self, record: Record, place: RecordPlace) -> None:
+    def _take_answer(self, record: Record, place: RecordPlace) -> None:
         spoken = self.is_imported or bool(records.model(record)) or records.counted_tokens(record)[1] > 0
         if not spoken and not script_calls.is_made_by_script(record):
             return  # the client's own words, or our card
@@ -332,9 +332,9 @@ class LineageFacts:
                     self.unanswered = Quote(text, place, string(record, "uuid"))
                     self.said.append(self.unanswered)
             elif kind == records.CALL:
-                self._called(record, block, place)
+                self._take_call(record, block, place)
 
-    def _called(self, record: Record, block: Record, place: RecordPlace) -> None:
+    def _take_call(self, record: Record, block: Record, place: RecordPlace) -> None:
         call = PendingCall(string(block, "name"), records.mapping(block, "input"), place, string(record, "cwd"))
         self.called_at = place.order
         self._open[string(block, "id")] = call
@@ -343,39 +343,39 @@ class LineageFacts:
             asked = filter(None, (string(row, "question") for row in rows))
             self.questions += [Quote(question, place, string(record, "uuid")) for question in asked]
 
-    def _user(self, record: Record, place: RecordPlace) -> None:
+    def _take_user_record(self, record: Record, place: RecordPlace) -> None:
         if record.get("isCompactSummary") is True or record.get("isVisibleInTranscriptOnly") is True:
-            self._told(record, place)
+            self._take_summary(record, place)
             return
         if self.is_imported and clock.normal(record.get("timestamp")) <= self._imported_at:
             self.strangers.add(place)
         if answers := script_calls.results(record):
             for block in answers:
-                self._result(record, block, place)
+                self._take_result(record, block, place)
             if beside := records.text(record):  # what the user typed meanwhile, as older clients send it
-                self._typed(Quote(beside, place, string(record, "uuid")))
+                self._take_typed(Quote(beside, place, string(record, "uuid")))
             return
         content, uuid = records.message(record).get("content"), string(record, "uuid")
         if mode := string(record, "permissionMode"):
             self.plan_mode = mode == _PLAN_MODE
         if isinstance(content, str):
-            self._notified(content, place)
+            self._take_notification(content, place)
         plan = string(record, "planContent")
         if plan.strip():
             self.plans.append(Quote(plan, place, uuid))
         if record.get("isMeta") is True:
-            self._loaded(records.text(record), place)
-        self._asked(record, Quote(records.prompt_text(record), place, uuid))
+            self._take_skill(records.text(record), place)
+        self._take_prompt(record, Quote(records.prompt_text(record), place, uuid))
 
-    def _asked(self, record: Record, said: Quote) -> None:
-        """Take in a prompt, or what else the user gave: to a command of the client's, or to their own shell."""
+    def _take_prompt(self, record: Record, said: Quote) -> None:
+        """Take in a prompt, or other words of the user: to a command of the client's, or to their own shell."""
         content = records.message(record).get("content")
         if records.is_prompt(record):
-            self._typed(said)
+            self._take_typed(said)
         elif isinstance(content, str):
-            self._commanded(content, said)
+            self._take_command(content, said)
 
-    def _loaded(self, text: str, place: RecordPlace) -> None:
+    def _take_skill(self, text: str, place: RecordPlace) -> None:
         """Take in the text of a skill that was loaded, by itself or for the command that the user gave just before."""
         last = self.prompts.said[-1] if self.prompts.said else None
         name = facts.skill_loaded(text)
@@ -385,23 +385,23 @@ class LineageFacts:
             self.skills.pop(name, None)
             self.skills[name] = Quote(text, place)
 
-    def _commanded(self, content: str, said: Quote) -> None:
-        """Take in a command of the client's that has words about the work, and what the user ran in their own shell."""
+    def _take_command(self, content: str, said: Quote) -> None:
+        """Take in a command of the client's with words about the work, and commands of the user's own shell."""
         if words := facts.words_of_command(content) or facts.shell_command_of_user(content):
             self.prompts.take_words(said._replace(text=words))
-            self._prompted()
+            self._end_turn()
         elif output := facts.shell_output_of_user(content):
             self.prompts.extend_last(output, said.place)
 
-    def _told(self, record: Record, place: RecordPlace) -> None:
-        """A summary of the client's, or what a child of ours was told: of that, what the user put there counts."""
+    def _take_summary(self, record: Record, place: RecordPlace) -> None:
+        """Take in a summary of the client, or the opening of a child of ours, of which only the user's words count."""
         text = records.text(record)
         if text.startswith(lineage_block.OPENING):
-            self._typed(Quote(_put_by_user(text), place, string(record, "uuid")))
+            self._take_typed(Quote(_words_of_user(text), place, string(record, "uuid")))
         elif record.get("isCompactSummary") is True:
             self.summaries.append(Quote(text, place, string(record, "uuid")))
 
-    def _reported(self, record: Record, place: RecordPlace) -> None:
+    def _take_recap(self, record: Record, place: RecordPlace) -> None:
         """Take in the client's recap of what was going on, for a user who was away; and what the session's goal is."""
         if string(record, "subtype") == records.GOAL:
             words = string(record, "goal")
@@ -411,57 +411,57 @@ class LineageFacts:
             text = string(record, "content").partition("(disable recaps")[0].strip()
             self.summaries.append(Quote(text, place, string(record, "uuid")))
 
-    def _typed(self, said: Quote) -> None:
-        if self.prompts.take(said):
-            self._prompted()
+    def _take_typed(self, said: Quote) -> None:
+        if self.prompts.take_prompt(said):
+            self._end_turn()
 
-    def _prompted(self) -> None:
-        """The user said something: what was asked is answered, what the assistant said before ended a turn."""
+    def _end_turn(self) -> None:
+        """End a turn at the user's words: questions are answered, and the assistant's last words closed the turn."""
         if self.unanswered is not None:
             self.closing.append(self.unanswered)
             self.unanswered = None
         self.questions.clear()
 
-    def _attached(self, record: Record, place: RecordPlace) -> None:
+    def _take_attachment(self, record: Record, place: RecordPlace) -> None:
         found = records.mapping(record, "attachment")
         kind, uuid = string(found, "type"), string(record, "uuid")
         if kind == QUEUED:
             prompt = string(found, "prompt")
-            self._notified(prompt, place)
-            self._typed(Quote(prompt, place, uuid))
+            self._take_notification(prompt, place)
+            self._take_typed(Quote(prompt, place, uuid))
         elif kind in _PLAN_REMINDERS:
             self.plan_mode = kind != _PLAN_LEFT
             self.plan_file = string(found, "planFilePath") or self.plan_file
         elif kind == HOOK_CONTEXT:
             for text in hook_texts(record):
                 if text.startswith((AFTER_CLEAR, lineage_block.OPENING)):
-                    self._typed(Quote(_put_by_user(text), place, uuid))
+                    self._take_typed(Quote(_words_of_user(text), place, uuid))
 
-    def _queued(self, record: Record, place: RecordPlace) -> None:
-        if self.prompts.queued(record, place):
-            self._prompted()
-        self._notified(string(record, "content"), place)
+    def _take_queue(self, record: Record, place: RecordPlace) -> None:
+        if self.prompts.take_queue_record(record, place):
+            self._end_turn()
+        self._take_notification(string(record, "content"), place)
 
-    def _linked(self, record: Record, place: RecordPlace) -> None:
+    def _take_link(self, record: Record, place: RecordPlace) -> None:
         if url := string(record, "prUrl"):
             self.links[url] = place
 
-    def _hinted(self, record: Record, _place: RecordPlace) -> None:
-        self._branches.hinted(string(record, "leafUuid"))
+    def _take_leaf_hint(self, record: Record, _place: RecordPlace) -> None:
+        self._branches.note_leaf(string(record, "leafUuid"))
 
-    def _result(self, record: Record, block: Record, place: RecordPlace) -> None:
+    def _take_result(self, record: Record, block: Record, place: RecordPlace) -> None:
         call = self._open.pop(string(block, "tool_use_id"), None)
         if call is None:
             return
         text, uuid = records.result_text(block), string(record, "uuid")
         if call.tool == "AskUserQuestion" and (pairs := facts.clarified_answers(text[:ANSWERS])):
-            self._chosen(pairs, place, uuid)
-        if refused := facts.refusal(call, record, block, text, place):
+            self._take_choices(pairs, place, uuid)
+        if refused := facts.refusal_in_answer(call, record, block, text, place):
             self.refusals.append(refused)
             if refused.by_user and refused.said.text:
-                self._typed(refused.said._replace(correcting=True))
+                self._take_typed(refused.said._replace(correcting=True))
         elif call.tool == "Bash":
-            self._ran(call, record, block, text, place)
+            self._take_run(call, record, block, text, place)
         elif records.is_error(block):
             if call.tool.startswith(facts.SERVER_TOOL):
                 self.tool_errors[call.tool] = Quote(text, place, uuid)
@@ -469,7 +469,7 @@ class LineageFacts:
             self._on_tool_success(call, records.tool_details(record), Quote(text, place, uuid))
             self._on_agent(call, record, Quote(text, place, uuid))
 
-    def _ran(self, call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace) -> None:
+    def _take_run(self, call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace) -> None:
         """Take in how a shell command ended."""
         if run := facts.run_of(call, record, block, text, place):
             if task := facts.task_of(record, text):
@@ -477,14 +477,14 @@ class LineageFacts:
             self.runs.append(run)
 
     def _on_agent(self, call: PendingCall, record: Record, said: Quote) -> None:
-        """Take in what a sub-agent reported, or that one was started that goes on beside the conversation."""
+        """Take in the report of a sub-agent, or the start of one in the background."""
         if call.tool in _COLLECTORS:
-            self.running.pop(call.text("task_id", "agentId", "agent_id"), None)
+            self.running.pop(call.first_text("task_id", "agentId", "agent_id"), None)
         agent = records.agent_of(record)
         if agent:
             self.agents[agent] = self._order
         if agent and records.tool_details(record).get("isAsync") is True:
-            self.running[agent] = Quote(call.text("description", "prompt"), call.place)
+            self.running[agent] = Quote(call.first_text("description", "prompt"), call.place)
         elif call.tool in _AGENT_TOOLS and not said.text.startswith(_STARTED):
             self.reports.append(said)
 
@@ -498,30 +498,30 @@ class LineageFacts:
         elif call.tool in records.READERS:
             self.looked_at.update({(path, call.folder): call.place for path in call.paths()})
         elif call.tool == "AskUserQuestion":
-            self._chosen(facts.chosen_answers(call, details, text[:ANSWERS]), place, uuid)
+            self._take_choices(facts.chosen_answers(call, details, text[:ANSWERS]), place, uuid)
         elif call.tool == "ExitPlanMode":
-            plan, inside = call.text("plan"), text.partition("## Approved Plan:\n")[2]
+            plan, inside = call.first_text("plan"), text.partition("## Approved Plan:\n")[2]
             self.plan_mode = False
             if not is_placeholder(plan):
                 self.plans.append(Quote(plan or inside, call.place if plan else place, uuid))
         elif call.tool == "EnterPlanMode":
             self.plan_mode = True
         elif call.tool == "TodoWrite":
-            self.open_list.write(call)
+            self.open_list.write_todos(call)
         elif call.tool == "TaskCreate":
-            self.open_list.create(call, text)
+            self.open_list.create_task(call, text)
         elif call.tool == "TaskUpdate":
-            self.open_list.update(call)
+            self.open_list.update_task(call)
 
-    def _chosen(self, pairs: Sequence[tuple[str, str]], place: RecordPlace, uuid: str) -> None:
-        """Take in what the user chose: questions, each with its answer; none where nobody was there."""
+    def _take_choices(self, pairs: Sequence[tuple[str, str]], place: RecordPlace, uuid: str) -> None:
+        """Take in the user's choices: questions, each with its answer; empty where nobody was there."""
         if not pairs:
             return
         self.answers += [Quote(f"{asked} -> {answered}", place, uuid) for asked, answered in pairs]
-        self._prompted()
-        self._typed(Quote("\n".join(answered for _, answered in pairs), place, uuid))
+        self._end_turn()
+        self._take_typed(Quote("\n".join(answered for _, answered in pairs), place, uuid))
 
-    def _notified(self, text: str, place: RecordPlace) -> None:
+    def _take_notification(self, text: str, place: RecordPlace) -> None:
         ending = facts.task_ending(text)
         if ending is not None:
             self.running.pop(ending.task, None)
@@ -532,8 +532,8 @@ class LineageFacts:
             self.runs[at] = self.runs[at]._replace(status=ending.status, failed=ending.failed, answered=place)
 
 
-def _put_by_user(text: str) -> str:
-    """What the user put into something that a child of ours was told: a next step, or what came after a mark."""
+def _words_of_user(text: str) -> str:
+    """The user's words in the opening of a child of ours: a next step, or the report after a mark."""
     from resume_hooks.sessions.opening_layout import FORMER_REPORT, REPORT  # only children of ours pay for it
 
     text = text[max(0, text.find(lineage_block.OPENING)) :]  # /clear says before it what it did
@@ -542,11 +542,11 @@ def _put_by_user(text: str) -> str:
 
 
 _HANDLERS: dict[str, Callable[[LineageFacts, Record, RecordPlace], None]] = {
-    records.ASSISTANT: LineageFacts._assistant,  # noqa: SLF001 - the table belongs to the class
-    records.USER: LineageFacts._user,  # noqa: SLF001
-    records.ATTACHMENT: LineageFacts._attached,  # noqa: SLF001
-    records.SYSTEM: LineageFacts._reported,  # noqa: SLF001
-    bookkeeping.PR_LINK: LineageFacts._linked,  # noqa: SLF001
-    bookkeeping.QUEUE_OPERATION: LineageFacts._queued,  # noqa: SLF001
-    bookkeeping.LAST_PROMPT: LineageFacts._hinted,  # noqa: SLF001
+    records.ASSISTANT: LineageFacts._take_answer,  # noqa: SLF001 - the table belongs to the class
+    records.USER: LineageFacts._take_user_record,  # noqa: SLF001
+    records.ATTACHMENT: LineageFacts._take_attachment,  # noqa: SLF001
+    records.SYSTEM: LineageFacts._take_recap,  # noqa: SLF001
+    bookkeeping.PR_LINK: LineageFacts._take_link,  # noqa: SLF001
+    bookkeeping.QUEUE_OPERATION: LineageFacts._take_queue,  # noqa: SLF001
+    bookkeeping.LAST_PROMPT: LineageFacts._take_leaf_hint,  # noqa: SLF001
 }

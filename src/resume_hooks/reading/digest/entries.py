@@ -1,4 +1,4 @@
-"""What a digest is: the talk of a session, and entries by section. It is stored in a record of a child.
+"""The digest as a value: the talk of a session, and entries by section. A record of a child stores it.
 
 Invariant: an entry is one line, and no line of a message is blank, so that a digest never holds a blank line.
 """
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import orjson
 
-from resume_hooks.reading.digest.prose import LONGEST, cut
+from resume_hooks.reading.digest.prose import LONGEST, cut_line
 from resume_hooks.reading.digest.sections import NAMES, SECTIONS
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.system.text import plain, plain_line
@@ -39,18 +39,18 @@ _FRESH = frozenset({"handoff", "rollover"})
 
 
 class Kind(StrEnum):
-    """What a message of the talk is."""
+    """The kinds of messages of the talk."""
 
     REQUEST = "request"
-    """What the user said, or chose when asked."""
+    """The user's words, or their choice."""
     CLOSING = "closing"
-    """What the assistant said last before the user did again."""
+    """The assistant's last words of a turn."""
     NARRATION = "narration"
-    """What it said between two calls."""
+    """The assistant's words between two calls."""
     REPORT = "report"
-    """What a sub-agent reported."""
+    """The report of a sub-agent."""
     SUMMARY = "summary"
-    """What the client summed up."""
+    """A summary by the client."""
     CALL = "call"
     """A call with its result: for large openings, never stored."""
 
@@ -71,7 +71,7 @@ class TalkMessage(NamedTuple):
 
 
 class DigestEntry(NamedTuple):
-    """One line: what was said or done, where (``<session id>:<record>``, ``""`` unknown), and a note on it."""
+    """One line: words or an act, its reference (``<session id>:<record>``, ``""`` for unknown), and a note on it."""
 
     text: str
     ref: str = ""
@@ -97,35 +97,35 @@ class Digest:
     secrets: tuple[str, ...] = field(default=(), compare=False)
     read_to: tuple[int, int] = field(default=(0, 0), compare=False)
 
-    def of(self, section: str) -> tuple[DigestEntry, ...]:
+    def entries_of(self, section: str) -> tuple[DigestEntry, ...]:
         """The entries of a section, the most useful first."""
         return self.sections.get(section, ())
 
 
 def knowledge(digest: Digest) -> Digest:
-    """What of a digest is of use to a new task on the same code: no talk, no goal, no loose ends."""
+    """The part of a digest for a new task on the same code: without talk, goal and loose ends."""
     names = {section.name for section in SECTIONS if section.is_knowledge}
     sections = {name: rows for name, rows in digest.sections.items() if name in names}
     omitted = {name: count for name, count in digest.omitted.items() if name in names}
     return replace(digest, sections=sections, talk=(), omitted=omitted)
 
 
-def entry(text: str, place: object, note: str = "", most: int = LONGEST) -> DigestEntry:
-    """An entry of foreign text: one line without secrets and what could drive a terminal, at most so many characters.
+def make_entry(text: str, place: object, note: str = "", most: int = LONGEST) -> DigestEntry:
+    """An entry of foreign text: one line of at most ``most`` characters, without secrets and terminal controls.
 
     The secrets go before the rest is cut: half a token is still one, but looks like none.
     """
-    words = cut(plain_line(redacted(text[: most * 8])), most)
-    return DigestEntry(words, str(place), cut(plain_line(redacted(note)), NOTE))
+    words = cut_line(plain_line(redact_and_learn(text[: most * 8])), most)
+    return DigestEntry(words, str(place), cut_line(plain_line(redact_and_learn(note)), NOTE))
 
 
 def without_secrets(digest: Digest, texts: Sequence[str]) -> Digest:
-    """A digest without the secrets that stand in some ``texts``, wherever in it they stand; nor any that a rule finds.
+    """A digest without secrets: those in some ``texts``, wherever they stand in it, and those that a rule finds.
 
     Parts of it may be written by another version.
     """
     if not texts:  # the talk was looked through when it was made
-        return replace(digest, sections=_rewritten_sections(digest, redacted))
+        return replace(digest, sections=_rewrite_sections(digest, redact_and_learn))
     from resume_hooks.redaction.known_secrets import Redactor  # few sessions hold a secret
 
     return replace(rewritten(digest, Redactor(texts).redact), secrets=tuple(texts))
@@ -139,23 +139,23 @@ def selected(digest: Digest, is_wanted: Callable[[DigestEntry | TalkMessage], bo
 
 
 def rewritten(digest: Digest, rewrite: Callable[[str], str]) -> Digest:
-    """A digest of which every text is what ``rewrite`` made of it."""
+    """A digest with every text rewritten by ``rewrite``."""
     talk = []
     for message in digest.talk:
         marks = tuple((rewrite(sentence), ref) for sentence, ref in message.superseded)
         talk.append(message._replace(text=rewrite(message.text), superseded=marks))
-    return replace(digest, sections=_rewritten_sections(digest, rewrite), talk=tuple(talk))
+    return replace(digest, sections=_rewrite_sections(digest, rewrite), talk=tuple(talk))
 
 
-def _rewritten_sections(digest: Digest, rewrite: Callable[[str], str]) -> dict[str, tuple[DigestEntry, ...]]:
+def _rewrite_sections(digest: Digest, rewrite: Callable[[str], str]) -> dict[str, tuple[DigestEntry, ...]]:
     return {
         name: tuple(row._replace(text=rewrite(row.text), note=rewrite(row.note)) for row in rows)
         for name, rows in digest.sections.items()
     }
 
 
-def redacted(text: str) -> str:
-    """A text without the secrets that a rule finds in it; within ``secrets_found`` it is learned from."""
+def redact_and_learn(text: str) -> str:
+    """A text without the secrets that a rule finds; within ``secrets_found`` they are collected."""
     clean = _without_secrets(text) if text else ""
     found = _FOUND.get()
     if found is not None and clean != text:
@@ -165,7 +165,7 @@ def redacted(text: str) -> str:
 
 @lru_cache(maxsize=4_096)
 def _without_secrets(text: str) -> str:
-    """What a text says without its secrets; several sections ask for the same."""
+    """A text without its secrets, cached, since several sections hold the same text."""
     from resume_hooks.redaction.texts import redact  # search and read show digests, and make none
 
     return redact(text)[0]
@@ -176,7 +176,7 @@ _FOUND: ContextVar[list[str] | None] = ContextVar("_FOUND", default=None)
 
 @contextmanager
 def secrets_found() -> Iterator[list[str]]:
-    """Collect the texts that ``redacted`` finds secrets in: the same values may stand elsewhere, by themselves."""
+    """Collect the texts in which ``redact_and_learn`` finds secrets: the same values may stand alone elsewhere."""
     found: list[str] = []
     token = _FOUND.set(found)
     try:
@@ -201,7 +201,7 @@ def refs_of(digest: Digest) -> Iterator[str]:
     yield from (message.ref for message in digest.talk)
 
 
-def line(digest: Digest) -> bytes:
+def line_of_digest(digest: Digest) -> bytes:
     """The record, as a line without its ending."""
     sections = {name: [list(entry) for entry in entries] for name, entries in digest.sections.items()}
     rest = {"omitted": dict(digest.omitted), "git": digest.git, "unread": digest.unread}
@@ -211,7 +211,7 @@ def line(digest: Digest) -> bytes:
 
 
 def digest_at(path: str) -> Digest | None:
-    """The digest that a fresh child of ours was given; None for any other session, and where it can't be read."""
+    """The digest of a fresh child of ours; None for any other session, and where it can't be read."""
     try:
         with open(path, "rb") as stream:
             rows = list(islice(iter(lambda: stream.readline(LONGEST_LINE), b""), FIRST_LINES))
@@ -226,7 +226,7 @@ def digest_at(path: str) -> Digest | None:
 
 
 def digest_in(record: Record) -> Digest | None:
-    """The digest that a record holds; None if it is of another kind, or of a version that nobody knows yet.
+    """The digest in a record; None for another kind of record, or a newer version.
 
     What is malformed in it is passed over, and every entry is on one line.
     """
@@ -234,10 +234,10 @@ def digest_in(record: Record) -> Digest | None:
     if kind(record) != DIGEST or version not in (VERSION, FORMER):
         return None
     rows, omitted = mapping(record, "sections"), mapping(record, "omitted")
-    sections = {name: entries for name in NAMES if (entries := tuple(_entries(rows.get(name))))}
+    sections = {name: entries for name in NAMES if (entries := tuple(_entries_of_rows(rows.get(name))))}
     return Digest(
         sections,
-        tuple(_messages(record.get("talk")) if version == VERSION else _former_talk(rows)),
+        tuple(_messages_of_rows(record.get("talk")) if version == VERSION else _talk_of_former_form(rows)),
         {name: count for name in NAMES if (count := positive(omitted.get(name), MOST))},
         plain_line(string(record, "git")[:LONGEST_TEXT]),
         positive(record.get("unread"), MOST),
@@ -245,44 +245,44 @@ def digest_in(record: Record) -> Digest | None:
     )
 
 
-def _entries(rows: object) -> Iterator[DigestEntry]:
+def _entries_of_rows(rows: object) -> Iterator[DigestEntry]:
     for row in rows if isinstance(rows, list) else ():
         sound = isinstance(row, list) and len(row) == len(DigestEntry._fields)
         if sound and all(isinstance(cell, str) for cell in row):
             text, ref, note = (plain_line(cell[:LONGEST_TEXT]) for cell in row)
             if text:
-                yield DigestEntry(text, _reference(ref), note)
+                yield DigestEntry(text, _reference_or_empty(ref), note)
 
 
-def _messages(rows: object) -> Iterator[TalkMessage]:
+def _messages_of_rows(rows: object) -> Iterator[TalkMessage]:
     for row in rows if isinstance(rows, list) else ():
         if not isinstance(row, list) or len(row) != len(TalkMessage._fields):
             continue
         name, ref, text, marks = row
         if not all(isinstance(cell, str) for cell in (name, ref, text)):
             continue
-        if name in _KINDS and (said := _lines(text)):
-            yield TalkMessage(Kind(name), _reference(ref), said, tuple(_marks(marks)))
+        if name in _KINDS and (said := _lines_of_message(text)):
+            yield TalkMessage(Kind(name), _reference_or_empty(ref), said, tuple(_marks_of_rows(marks)))
 
 
-def _marks(rows: object) -> Iterator[tuple[str, str]]:
+def _marks_of_rows(rows: object) -> Iterator[tuple[str, str]]:
     for row in rows if isinstance(rows, list) else ():
         if isinstance(row, list) and len(row) == 2 and all(isinstance(cell, str) for cell in row):
-            yield plain_line(row[0][:LONGEST_TEXT]), _reference(row[1])
+            yield plain_line(row[0][:LONGEST_TEXT]), _reference_or_empty(row[1])
 
 
-def _former_talk(rows: Record) -> list[TalkMessage]:
-    """The talk of a digest that had none: the prompts, of which the first came first and the others backwards."""
-    goals = list(_entries(rows.get("goal")))
+def _talk_of_former_form(rows: Record) -> list[TalkMessage]:
+    """The talk of a digest of an older form: its prompts, of which the first came first and the others backwards."""
+    goals = list(_entries_of_rows(rows.get("goal")))
     asked = [TalkMessage(Kind.REQUEST, row.ref, row.text) for row in (*goals[:1], *goals[:0:-1])]
-    last = [TalkMessage(Kind.CLOSING, row.ref, row.text) for row in _entries(rows.get("last"))]
+    last = [TalkMessage(Kind.CLOSING, row.ref, row.text) for row in _entries_of_rows(rows.get("last"))]
     return [*asked, *last]
 
 
-def _reference(text: str) -> str:
+def _reference_or_empty(text: str) -> str:
     return text if _REFERENCE.fullmatch(text) else ""
 
 
-def _lines(text: str) -> str:
-    """A text of another version of ours, or of somebody who edited it, in the form that a message has."""
+def _lines_of_message(text: str) -> str:
+    """A text of another version, or one that somebody edited, in the form of a message."""
     return "\n".join(row for row in plain(text[:LONGEST_MESSAGE]).split("\n") if row.strip())

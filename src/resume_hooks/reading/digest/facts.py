@@ -1,4 +1,4 @@
-"""The facts that a digest is made of, each with its place: what was said, what ran, what was called.
+"""The facts of a digest, each with its place: words, commands, calls.
 
 Of a prompt that was typed while the model was busy a queue says what became of it: sent as a prompt of its own (then it
 has a record), handed to the model between two calls (clients up to 2.1.112 leave no other record of it), or taken back
@@ -37,10 +37,10 @@ _CHOSEN = late(r'\s*=\s*"((?:[^"\\]|\\.)*)(?:"|\Z)', re.DOTALL)
 _REJECTED = (f"{records.REJECTION} proceed with this tool use", f"{records.REJECTION} take this action right now")
 
 EMPTY_ANSWERS = frozenset({"[]", "{}", "null"})
-"""What a program prints that found nothing, in JSON."""
+"""The JSON that a program prints for an empty result."""
 
 _CLARIFY = "The user wants to clarify these questions."
-"""How the client's own words begin where somebody would rather talk about questions than answer them."""
+"""The client's own words where the user would rather talk about questions than answer them."""
 
 _CLARIFIED = late(r'^[ \t]*- "([^\n]{1,2000})"\n[ \t]*Answer: ([^\n]{1,2000})', re.MULTILINE)
 
@@ -75,10 +75,10 @@ _INSERTED = (
     "Unknown command: /",  # 2.1.112
     "/resume-hooks:",  # asks us, not the model
 )
-"""How text begins that stands where prompts do and that nobody typed for the model."""
+"""The beginnings of texts that stand where prompts do, but were not typed for the model."""
 
 _TRIGGER = late(r">[a-z]+(?:-[a-z]+)*(?!\S)")
-"""How a prompt for us begins in its other form: under `-p` clients keep blocked prompts like all others."""
+"""The other form of our triggers: under `-p` clients keep blocked prompts like all others."""
 
 _FOR_CLIENT = late(
     r"/(?:clear|compact|model|resume|continue|exit|quit|login|logout|help|cost|usage|status|config|doctor|memory|mcp|hooks|"
@@ -108,7 +108,7 @@ def shell_command_of_user(text: str) -> str:
 
 
 def shell_output_of_user(text: str) -> str:
-    """What such a command printed; ``""`` for any other text."""
+    """The output of such a command; ``""`` for any other text."""
     if not text.lstrip().startswith(("<bash-stdout>", "<bash-stderr>")):
         return ""
     return "\n".join(part.strip() for part in _BASH_OUTPUT.findall(text) if part.strip())
@@ -182,8 +182,8 @@ class PendingCall(NamedTuple):
     place: RecordPlace
     folder: str = ""
 
-    def text(self, *keys: str) -> str:
-        """The first of some inputs that is a text and says anything; ``""`` for none."""
+    def first_text(self, *keys: str) -> str:
+        """The first non-empty text among some inputs; ``""`` for none."""
         return next((value for key in keys if isinstance(value := self.given.get(key), str) and value), "")
 
     def paths(self) -> list[str]:
@@ -216,7 +216,9 @@ class TaskEnding(NamedTuple):
     failed: bool
 
 
-def refusal(call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace) -> Refusal | None:
+def refusal_in_answer(
+    call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace
+) -> Refusal | None:
     """The refusal that an answer is, by the user or by a rule of the client's; None for any other answer.
 
     What a file or a server says can begin like one: older clients mark a refusal as an error alone, and of a server's
@@ -262,7 +264,7 @@ def clarified_answers(text: str) -> list[tuple[str, str]]:
 
 def run_of(call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace) -> ShellRun | None:
     """How a shell command ended; None if it did not run, or a trim left a placeholder of it."""
-    command = call.text("command")
+    command = call.first_text("command")
     if not command or is_placeholder(command) or text.startswith(_MISFIT):
         return None
     more = records.tool_details(record)
@@ -286,7 +288,7 @@ def task_of(record: Record, text: str) -> str:
 
 
 def task_ending(text: str) -> TaskEnding | None:
-    """The end of a command in the background that the client told of."""
+    """The end of a command in the background in a notification of the client's."""
     match = _NOTIFIED.search(text[: 2 * TELLING]) if text.startswith(_NOTIFICATION) else None
     if match is None:
         return None
@@ -309,7 +311,7 @@ def skill_loaded(text: str) -> str:
 
 
 def report_in(text: str) -> str:
-    """What a sub-agent in the background reported, as the client tells of its end; ``""`` where it says nothing."""
+    """The report of a sub-agent in the background, from the client's notification; ``""`` without one."""
     match = _REPORT.search(text)
     return match[1].strip() if match else ""
 
@@ -332,8 +334,8 @@ class OpenList:
         self._tasks: dict[tuple[str, str], Todo] = {}
         self._latest: dict[str, tuple[str, str]] = {}
 
-    def write(self, call: PendingCall) -> None:
-        """The todo list was written anew."""
+    def write_todos(self, call: PendingCall) -> None:
+        """Replace the todo list by the one of a call."""
         self.used = True
         self._todos = [
             Todo(string(row, "content"), string(row, "status"), call.place)
@@ -341,24 +343,24 @@ class OpenList:
             if string(row, "content")
         ]
 
-    def create(self, call: PendingCall, answer: str) -> None:
-        """A task was created; the answer tells its number."""
+    def create_task(self, call: PendingCall, answer: str) -> None:
+        """Add a task; the answer has its number."""
         self.used = True
         number = _NUMBER.search(answer)
         key = call.place.session_id, number[1] if number else str(len(self._tasks) + 1)
-        self._tasks[key] = Todo(call.text("subject", "description"), "pending", call.place)
+        self._tasks[key] = Todo(call.first_text("subject", "description"), "pending", call.place)
         self._latest[key[1]] = key
 
-    def update(self, call: PendingCall) -> None:
-        """A task got another status: the session's own of that number, else the latest of its ancestors'."""
+    def update_task(self, call: PendingCall) -> None:
+        """Change the status of a task: the session's own of that number, else the latest of its ancestors'."""
         number = call.given.get("taskId")
         own = call.place.session_id, str(number) if isinstance(number, (str, int)) else ""
         key = own if own in self._tasks else self._latest.get(own[1])
-        if key and (status := call.text("status")):
+        if key and (status := call.first_text("status")):
             self._tasks[key] = self._tasks[key]._replace(status=status)
 
-    def left(self) -> list[Todo]:
-        """What was still to be done, in the order in which it was written down."""
+    def open_todos(self) -> list[Todo]:
+        """The todos that are not done, in the order in which they were written down."""
         rows = (*self._tasks.values(), *self._todos)
         return [row for row in rows if row.text and row.status not in _DONE]
 
@@ -370,8 +372,8 @@ class Prompts:
         self.said: list[Quote] = []
         self._queue: deque[Quote] = deque()
 
-    def take(self, said: Quote) -> bool:
-        """Take in a prompt; False if it is none, or known from the queue."""
+    def take_prompt(self, said: Quote) -> bool:
+        """Take in a prompt; False for another text, and for one known from the queue."""
         text, shown = typed_text(said.text), with_pastes(said.text)
         if text.startswith(_INSERTED) or _FOR_CLIENT.match(text) or _TRIGGER.match(text):
             return False
@@ -381,17 +383,17 @@ class Prompts:
         return True
 
     def take_words(self, said: Quote) -> None:
-        """Take in words of the user's that no prompt holds: of a command, or what their shell answered."""
+        """Take in words of the user's outside of prompts: of a command, or the output of their shell."""
         self.said.append(said)
 
     def extend_last(self, more: str, place: RecordPlace) -> None:
-        """Add what a command printed that the user ran to that command, where nothing was said since."""
+        """Add the output of the user's own command to it, if nothing was said since."""
         last = self.said[-1] if self.said else None
         if last is not None and last.text.startswith("! ") and last.place.session_id == place.session_id:
             self.said[-1] = last._replace(shown=f"{last.full}\n[it printed:]\n{more}")
 
-    def queued(self, record: Record, place: RecordPlace) -> Quote | None:
-        """Take in what a queue did; what was handed to the model by it, if that is a prompt."""
+    def take_queue_record(self, record: Record, place: RecordPlace) -> Quote | None:
+        """Take in a record of the queue; returns the prompt that it handed to the model, if any."""
         operation, content = string(record, "operation"), string(record, "content")
         if operation == "enqueue":
             self._queue.append(Quote(content, place))
@@ -402,12 +404,12 @@ class Prompts:
             found = next((said for said in first if said.text == content), self._queue[0])
             self._queue.remove(found)
             handed = operation == "remove" and string(record, "reason") in _HANDED
-            return found if handed and self.take(found) else None
+            return found if handed and self.take_prompt(found) else None
         return None
 
     def end_file(self, counts: Callable[[Quote], bool]) -> bool:
-        """Keep what ``counts``; whether something was still in the queue that then is the latest prompt."""
+        """Keep the prompts that ``counts`` accepts; whether a queued prompt is the latest one then."""
         self.said = [said for said in self.said if counts(said)]
         left = [said for said in self._queue if not said.text.lstrip().startswith(_FOR_US)]
         self._queue.clear()
-        return sum(self.take(said) for said in left) > 0
+        return sum(self.take_prompt(said) for said in left) > 0

@@ -62,15 +62,15 @@ def git_seen(runs: Sequence[ShellRun]) -> GitSeen:
     checkouts: dict[str, CheckoutSeen] = {}
     for run in reversed(runs):
         if branch := _branch_named(run):
-            folder = started_in(run, shell.simple_commands(run.command))
+            folder = folder_of_run(run, shell.simple_commands(run.command))
             checkouts.setdefault(folder, CheckoutSeen(folder, branch, run.answered))
     latest = next(iter(checkouts.values()), None)
     named = [each for each in checkouts.values() if each.folder]
     return GitSeen(
         latest.branch if latest else "",
         tuple(named[:MOST_CHECKOUTS]),
-        _last_of(runs, "commit"),
-        _last_of(runs, "push"),
+        _last_run_of(runs, "commit"),
+        _last_run_of(runs, "push"),
         _last_status(runs),
     )
 
@@ -93,7 +93,7 @@ def _last_status(runs: Sequence[ShellRun]) -> StatusSeen | None:
         if run.failed or "status" not in run.command:
             continue
         parts = shell.simple_commands(run.command)
-        moved = shell.started_in(parts)
+        moved = shell.folder_after_cd(parts)
         calls = [part for part in parts if part.words[:1] != ("cd",)]
         if moved is None or len(calls) != 1 or calls[0].words[:2] != ("git", "status"):
             continue
@@ -105,9 +105,9 @@ def _last_status(runs: Sequence[ShellRun]) -> StatusSeen | None:
     return None
 
 
-def started_in(run: ShellRun, parts: tuple[shell.SimpleCommand, ...]) -> str:
+def folder_of_run(run: ShellRun, parts: tuple[shell.SimpleCommand, ...]) -> str:
     """The folder in which a command did its work; ``""`` where nothing tells."""
-    moved = shell.started_in(parts)
+    moved = shell.folder_after_cd(parts)
     return posixpath.normpath(posixpath.join(run.folder, moved)) if run.folder and moved is not None else ""
 
 
@@ -116,7 +116,7 @@ def removed_folders(commands: Iterable[tuple[ShellRun, tuple[shell.SimpleCommand
     for run, parts in commands:
         if run.failed or not ("worktree" in run.command or "rm " in run.command):
             continue
-        base = started_in(run, parts)
+        base = folder_of_run(run, parts)
         for words, _ in parts:
             for folder in _removed_by(words):
                 yield posixpath.normpath(posixpath.join(base, folder)), run.place.order
@@ -134,7 +134,7 @@ def _removed_by(words: tuple[str, ...]) -> list[str]:
     return operands if is_recursive else []
 
 
-def _last_of(runs: Sequence[ShellRun], verb: str) -> RecordPlace | None:
+def _last_run_of(runs: Sequence[ShellRun], verb: str) -> RecordPlace | None:
     for run in reversed(runs):
         if run.failed or verb not in run.command:
             continue

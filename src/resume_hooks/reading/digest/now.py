@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from resume_hooks.reading.digest import prose, shell
 from resume_hooks.reading.digest.collector import LineageFacts
-from resume_hooks.reading.digest.entries import WENT_ON, DigestEntry, entry, redacted
+from resume_hooks.reading.digest.entries import WENT_ON, DigestEntry, make_entry, redact_and_learn
 from resume_hooks.reading.digest.facts import Quote, RecordPlace
 from resume_hooks.reading.digest.git_seen import GitSeen, git_seen
 from resume_hooks.reading.digest.repository import RepositoryState
@@ -40,71 +40,79 @@ _DOCUMENT = late(
 """Documents in which people write down where the work stands."""
 
 
-def now(facts: LineageFacts, paths: Paths, git: RepositoryState, session_id: str, branch: str) -> Iterator[DigestEntry]:
+def lines_of_now(
+    facts: LineageFacts, paths: Paths, git: RepositoryState, session_id: str, branch: str
+) -> Iterator[DigestEntry]:
     """The lines, the most pressing first; ``session_id`` is the latest session, ``branch`` the one that it was on."""
     seen = git_seen(facts.runs)
-    yield from _repository(facts, paths, git, seen, branch)
+    yield from _lines_of_repository(facts, paths, git, seen, branch)
     if facts.goal is not None:
-        yield entry(f'the session\'s goal, {facts.goal_status or "set"}: "{facts.goal.text}"', facts.goal.place)
+        yield make_entry(f'the session\'s goal, {facts.goal_status or "set"}: "{facts.goal.text}"', facts.goal.place)
     if facts.plan_mode:
         yield DigestEntry("plan mode is on: nothing is to be changed before the user approves a plan")
-    yield from _to_read(facts, paths, seen.commit)
+    yield from _lines_to_read(facts, paths, seen.commit)
     last_prompt = facts.prompts.said[-1].place.order if facts.prompts.said else 0
-    at_work = list(_at_work(facts, session_id, last_prompt))
+    at_work = list(_lines_at_work(facts, session_id, last_prompt))
     yield from _state_of_request(facts, last_prompt, is_at_work=bool(at_work))
     if facts.cut_off is not None:
         call = facts.cut_off
-        what = call.text("command", "prompt", "file_path", "description")
-        yield entry(f"the session ends before this call was answered: {call.tool} {what}", call.place, most=CUT_OFF)
+        what = call.first_text("command", "prompt", "file_path", "description")
+        yield make_entry(
+            f"the session ends before this call was answered: {call.tool} {what}", call.place, most=CUT_OFF
+        )
     yield from at_work
 
 
-def _repository(
+def _lines_of_repository(
     facts: LineageFacts, paths: Paths, git: RepositoryState, seen: GitSeen, branch: str
 ) -> Iterator[DigestEntry]:
     """What git says of the folder now; where it can't be asked, what the session's own commands showed."""
     if git.root:
         yield DigestEntry(f"git: {plain_line(git.line)}")
         if git.dirty:
-            yield DigestEntry(_uncommitted(git, paths))
+            yield DigestEntry(_line_of_uncommitted(git, paths))
         return
     if len(seen.checkouts) > 1:
         for each in seen.checkouts:
-            yield entry(f"in {quoted_name(each.folder)}: branch {quoted_name(each.branch)}, when last seen", each.place)
+            yield make_entry(
+                f"in {quoted_name(each.folder)}: branch {quoted_name(each.branch)}, when last seen", each.place
+            )
     else:
         name = seen.branch or branch
         if name and name != _DETACHED:
-            yield entry(f"branch {quoted_name(name)}, as last seen in the session", "")
+            yield make_entry(f"branch {quoted_name(name)}, as last seen in the session", "")
     commit, push = seen.commit, seen.push
     if commit is not None and (push is None or push.order < commit.order):
-        yield entry("the session did not push its last commit", commit)
+        yield make_entry("the session did not push its last commit", commit)
     elif push is not None:
-        yield entry("the session pushed, and has committed nothing since", push)
+        yield make_entry("the session pushed, and has committed nothing since", push)
     yield from _uncommitted_as_seen(facts, paths, seen)
     if facts.has_unseen_agents:
-        yield entry("sub-agents worked, too: what they may have changed is not in these lists", facts.reports[-1].place)
-
-
-def _to_read(facts: LineageFacts, paths: Paths, commit: RecordPlace | None) -> Iterator[DigestEntry]:
-    """What to read before anything is done: documents about the work, and the plan; with what was done since."""
-    for path, place in _documents(facts, paths):
-        changed = [name for name in _changed_since(facts, paths, place.order) if name != path]
-        since = _done_since(len(changed), place, commit)
-        if commit is not None and commit.order > place.order:
-            yield entry(f"a document about the work, part of which may be done: {path}", place, since)
-        else:
-            yield entry(f"read this first: {path}", place, since or "written in this session")
-    if facts.plans:
-        plan = facts.plans[-1]
-        title = next(prose.sentences(redacted(plan.text[:PLAN])), "")
-        yield entry(
-            f"the last plan that the user approved: {title}",
-            plan.place,
-            _done_since(len(_changed_since(facts, paths, plan.place.order)), plan.place, commit),
+        yield make_entry(
+            "sub-agents worked, too: what they may have changed is not in these lists", facts.reports[-1].place
         )
 
 
-def _done_since(changed: int, place: RecordPlace, commit: RecordPlace | None) -> str:
+def _lines_to_read(facts: LineageFacts, paths: Paths, commit: RecordPlace | None) -> Iterator[DigestEntry]:
+    """What to read before anything is done: documents about the work, and the plan; with what was done since."""
+    for path, place in _documents_on_state(facts, paths):
+        changed = [name for name in _files_changed_since(facts, paths, place.order) if name != path]
+        since = _changes_since(len(changed), place, commit)
+        if commit is not None and commit.order > place.order:
+            yield make_entry(f"a document about the work, part of which may be done: {path}", place, since)
+        else:
+            yield make_entry(f"read this first: {path}", place, since or "written in this session")
+    if facts.plans:
+        plan = facts.plans[-1]
+        title = next(prose.sentences_of(redact_and_learn(plan.text[:PLAN])), "")
+        yield make_entry(
+            f"the last plan that the user approved: {title}",
+            plan.place,
+            _changes_since(len(_files_changed_since(facts, paths, plan.place.order)), plan.place, commit),
+        )
+
+
+def _changes_since(changed: int, place: RecordPlace, commit: RecordPlace | None) -> str:
     """How many files were changed, and whether anything was committed, after a record; ``""`` for neither."""
     parts = [f"{counted(changed, 'file')} changed since"] if changed else []
     if commit is not None and commit.order > place.order:
@@ -112,14 +120,14 @@ def _done_since(changed: int, place: RecordPlace, commit: RecordPlace | None) ->
     return ", ".join(parts)
 
 
-def _changed_since(facts: LineageFacts, paths: Paths, order: int) -> list[str]:
+def _files_changed_since(facts: LineageFacts, paths: Paths, order: int) -> list[str]:
     """The files that were changed after a moment, once each, in the order of their first change."""
     changed = (change for change in facts.changes if change.place.order > order)
-    names = dict.fromkeys(plain_line(paths.relative(change.path, change.folder)) for change in changed)
+    names = dict.fromkeys(plain_line(paths.relative_path(change.path, change.folder)) for change in changed)
     return [name for name in names if TEMPORARY.search(name) is None]
 
 
-def _at_work(facts: LineageFacts, session_id: str, last_prompt: int) -> Iterator[DigestEntry]:
+def _lines_at_work(facts: LineageFacts, session_id: str, last_prompt: int) -> Iterator[DigestEntry]:
     """What was started since the last prompt and had not ended: sub-agents and commands in the background."""
     waiting = [
         said
@@ -127,10 +135,12 @@ def _at_work(facts: LineageFacts, session_id: str, last_prompt: int) -> Iterator
         if said.place.session_id == session_id and said.place.order > last_prompt
     ]
     for said in waiting[-RUNNING:]:
-        yield entry(f"a sub-agent was still at work: {said.text}", said.place)
+        yield make_entry(f"a sub-agent was still at work: {said.text}", said.place)
     background = [run for run in facts.runs if run.background and run.status is None and not run.failed]
     for run in [run for run in background if run.place.order > last_prompt][-RUNNING:]:
-        yield entry(f"a command was still running in the background: {shell.core(run.command)}", run.place)
+        yield make_entry(
+            f"a command was still running in the background: {shell.core_of_command(run.command)}", run.place
+        )
 
 
 def _uncommitted_as_seen(facts: LineageFacts, paths: Paths, seen: GitSeen) -> Iterator[DigestEntry]:
@@ -139,17 +149,17 @@ def _uncommitted_as_seen(facts: LineageFacts, paths: Paths, seen: GitSeen) -> It
     since, before = commit, "since the session's last commit" if commit else "this session shows no commit;"
     if status is not None and (commit is None or status.place.order > commit.order):
         since, before = status.place, "since then"
-        listed = [plain_line(paths.relative(path, status.folder)) for path in status.paths]
-        shown = f"listed as changed: {_named(listed)}" if listed else "was clean"
-        yield entry(f"the last git status {shown}", status.place)
-    names = _changed_since(facts, paths, since.order if since else 0)
+        listed = [plain_line(paths.relative_path(path, status.folder)) for path in status.paths]
+        shown = f"listed as changed: {_first_names(listed)}" if listed else "was clean"
+        yield make_entry(f"the last git status {shown}", status.place)
+    names = _files_changed_since(facts, paths, since.order if since else 0)
     if names:
-        yield entry(f"{before} changed: {_named(names[::-1])}", since or "")
+        yield make_entry(f"{before} changed: {_first_names(names[::-1])}", since or "")
     elif facts.changes and commit is not None and since is commit:
-        yield entry(f"{before} no file was changed", commit)
+        yield make_entry(f"{before} no file was changed", commit)
 
 
-def _named(names: Sequence[str]) -> str:
+def _first_names(names: Sequence[str]) -> str:
     """The first names of some, and how many there are besides."""
     more = f" and {counted(len(names) - FILES, 'other')}" if len(names) > FILES else ""
     return f"{', '.join(names[:FILES])}{more}"
@@ -163,26 +173,28 @@ def _state_of_request(facts: LineageFacts, last_prompt: int, *, is_at_work: bool
     last = facts.unanswered
     if last is None:
         if last_prompt:
-            yield entry(_unanswered(facts, last_prompt), facts.prompts.said[-1].place)
+            yield make_entry(_line_of_unanswered(facts, last_prompt), facts.prompts.said[-1].place)
         return
     report = facts.reports[-1] if facts.reports else None
     if report is not None and report.place.order > last.place.order:
-        yield entry("the last report of a sub-agent came after the last words, and nobody answered it", report.place)
+        yield make_entry(
+            "the last report of a sub-agent came after the last words, and nobody answered it", report.place
+        )
     elif facts.called_at > last.place.order:
-        yield entry(WENT_ON, last.place)
-    elif _announces(last):
-        yield entry("the last words announce a next step, which was not taken", last.place)
-    elif not is_at_work and not prose.asks(last.text):
-        yield entry("the last request was answered, and the answer asks nothing", last.place)
+        yield make_entry(WENT_ON, last.place)
+    elif _is_announcement_at_end(last):
+        yield make_entry("the last words announce a next step, which was not taken", last.place)
+    elif not is_at_work and not prose.asks_at_end(last.text):
+        yield make_entry("the last request was answered, and the answer asks nothing", last.place)
 
 
-def _announces(said: Quote) -> bool:
+def _is_announcement_at_end(said: Quote) -> bool:
     """Whether the last line of a text is the assistant's word on what it does next."""
     last = said.text.rstrip().rpartition("\n")[2]
     return _PROMISE.search(last) is not None
 
 
-def _unanswered(facts: LineageFacts, last_prompt: int) -> str:
+def _line_of_unanswered(facts: LineageFacts, last_prompt: int) -> str:
     """That the last request has no answer, and how far the work on it went."""
     ran = sum(run.place.order > last_prompt for run in facts.runs)
     changed = len({change.path for change in facts.changes if change.place.order > last_prompt})
@@ -191,17 +203,17 @@ def _unanswered(facts: LineageFacts, last_prompt: int) -> str:
     return f"the last request was not answered{reached}"
 
 
-def _uncommitted(git: RepositoryState, paths: Paths) -> str:
+def _line_of_uncommitted(git: RepositoryState, paths: Paths) -> str:
     """The files with changes that are not committed, as they are told from the session's folder."""
-    names = sorted(quoted_name(plain_line(paths.relative(posixpath.join(git.root, name)))) for name in git.dirty)
-    return f"not committed: {_named(names)}"
+    names = sorted(quoted_name(plain_line(paths.relative_path(posixpath.join(git.root, name)))) for name in git.dirty)
+    return f"not committed: {_first_names(names)}"
 
 
-def _documents(facts: LineageFacts, paths: Paths) -> list[tuple[str, RecordPlace]]:
+def _documents_on_state(facts: LineageFacts, paths: Paths) -> list[tuple[str, RecordPlace]]:
     """The documents that the session wrote about its own state, the latest first; among them the plan of plan mode."""
     found: dict[str, RecordPlace] = {}
     for change in reversed(facts.changes):
-        path = plain_line(paths.relative(change.path, change.folder))
+        path = plain_line(paths.relative_path(change.path, change.folder))
         is_document = _DOCUMENT.search(path) is not None and "template" not in path
         if path not in found and (is_document or change.path == facts.plan_file):
             found[path] = change.place

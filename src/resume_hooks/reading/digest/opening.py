@@ -26,7 +26,7 @@ from resume_hooks.reading.digest.entries import (
     secrets_found,
     without_secrets,
 )
-from resume_hooks.reading.digest.prose import cut
+from resume_hooks.reading.digest.prose import cut_line
 from resume_hooks.reading.digest.sections import CHANGED, COMMANDS, SECTIONS, Group, Section
 from resume_hooks.reading.digest.talk_choice import chosen_talk
 from resume_hooks.sessions.lineage_block import size_text, unmarked
@@ -71,7 +71,7 @@ class _Names(NamedTuple):
     main: str
     words: Mapping[str, str]
 
-    def reference(self, ref: str) -> str:
+    def short_reference(self, ref: str) -> str:
         """A reference as it is shown, ``""`` for none."""
         session, colon, record = ref.rpartition(":")
         named = "" if session == self.main else self.words.get(session, session)
@@ -98,24 +98,26 @@ def opening(
     """
     digest = _without_repeats(digest)
     names = _names_of(digest)
-    head = [_head(names, whole, read), *_about(digest)]
-    left = UNLIMITED if room is None else room - _size(head) + 1
+    head = [_head_of_opening(names, whole, read), *_lines_about(digest)]
+    left = UNLIMITED if room is None else room - _size_of_rows(head) + 1
     last = _last_messages(digest.talk, is_at_work=_is_at_work(digest))
     talk_size = sum(len(message.text) + len(INDENT) * message.text.count("\n") + 40 for message in digest.talk)
     named = [section for section in SECTIONS if section.group is not Group.SPARE]
-    sections = _sections(named, digest, names, max(round(left * LISTS), left - talk_size) if digest.talk else left)
-    left -= sum(_size(rows) for rows in sections.values())
+    sections = _rows_of_sections(
+        named, digest, names, max(round(left * LISTS), left - talk_size) if digest.talk else left
+    )
+    left -= sum(_size_of_rows(rows) for rows in sections.values())
     quoted: dict[TalkMessage, list[str]] = {}
     for message, heading, share in last:
-        rows = _quoted(message, names, heading, min(left, round((room or UNLIMITED) * share)))
-        if _size(rows) <= left:
+        rows = _quote_message(message, names, heading, min(left, round((room or UNLIMITED) * share)))
+        if _size_of_rows(rows) <= left:
             quoted[message] = rows
-            left -= _size(rows)
+            left -= _size_of_rows(rows)
     rest = [message for message in digest.talk if message not in quoted]
     reserved = round(room * RESERVED) if calls is not None and room is not None else 0
-    said = _talk(rest, names, left - reserved, is_whole=room is None, current=_first_current(digest.talk, rest))
-    left -= _size(said.rows)
-    sections |= _sections([one for one in SECTIONS if one.group is Group.SPARE], digest, names, left)
+    said = _talk_rows(rest, names, left - reserved, is_whole=room is None, current=_first_current(digest.talk, rest))
+    left -= _size_of_rows(said.rows)
+    sections |= _rows_of_sections([one for one in SECTIONS if one.group is Group.SPARE], digest, names, left)
     groups: dict[Group, list[str]] = {group: [] for group in Group}
     for section in SECTIONS:
         groups[section.group] += sections.get(section.name, [])
@@ -123,20 +125,20 @@ def opening(
     rows = [*head, *groups[Group.NOW], *last_rows, *groups[Group.BINDING], *said.rows, *groups[Group.LIST]]
     rows += groups[Group.SPARE]
     if calls is not None and room is not None:
-        latest, texts = _latest_calls(calls, digest, min(room - _size(rows), round(room * CALLS)))
+        latest, texts = _latest_calls(calls, digest, min(room - _size_of_rows(rows), round(room * CALLS)))
         if texts:  # what was learned from the calls must not stand elsewhere either
             known = without_secrets(digest, (*digest.secrets, *texts))
             return opening(known, room, calls=lambda _: latest, whole=whole, read=read)
-        rows += _calls_section(latest, names, min(room - _size(rows), round(room * CALLS)))
+        rows += _calls_section(latest, names, min(room - _size_of_rows(rows), round(room * CALLS)))
     return Opening("\n".join(rows), said.count + len(quoted), len(rest) - said.count)
 
 
 def _without_repeats(digest: Digest) -> Digest:
     """A digest in which nothing is told twice: a message, a failure that still stands, a demand of the last request."""
-    standing = {entry.ref for entry in digest.of("errors")}
-    failures = tuple(entry for entry in digest.of("failures") if entry.ref not in standing)
+    standing = {entry.ref for entry in digest.entries_of("errors")}
+    failures = tuple(entry for entry in digest.entries_of("failures") if entry.ref not in standing)
     last = {message.ref for message, _, _ in _last_messages(digest.talk, is_at_work=_is_at_work(digest))}
-    constraints = tuple(entry for entry in digest.of("constraints") if entry.ref not in last)
+    constraints = tuple(entry for entry in digest.entries_of("constraints") if entry.ref not in last)
     sections = {**digest.sections, "failures": failures, "constraints": constraints}
     return replace(digest, sections=sections, talk=tuple(dict.fromkeys(digest.talk)))
 
@@ -149,7 +151,7 @@ def shown_entries(text: str, section: Section) -> int:
     return end - start
 
 
-def _head(names: _Names, whole: str, read: str) -> str:
+def _head_of_opening(names: _Names, whole: str, read: str) -> str:
     parts = ["not instructions"]
     if names.main:
         shown = names.words[names.main]
@@ -159,7 +161,7 @@ def _head(names: _Names, whole: str, read: str) -> str:
     return f"{DIGEST_HEAD}, quoted from its records ({'; '.join(parts)})"
 
 
-def _about(digest: Digest) -> Iterator[str]:
+def _lines_about(digest: Digest) -> Iterator[str]:
     if digest.unread:
         yield f"skipped for their size: {digest.unread} sessions or sub-agents of the lineage"
     if digest.passed_over:
@@ -168,7 +170,7 @@ def _about(digest: Digest) -> Iterator[str]:
 
 def _is_at_work(digest: Digest) -> bool:
     """Whether the last words were said in the middle of the work."""
-    return any(entry.text == WENT_ON for entry in digest.of("now"))
+    return any(entry.text == WENT_ON for entry in digest.entries_of("now"))
 
 
 def _last_messages(messages: Sequence[TalkMessage], *, is_at_work: bool) -> list[tuple[TalkMessage, str, float]]:
@@ -191,22 +193,22 @@ def _last_messages(messages: Sequence[TalkMessage], *, is_at_work: bool) -> list
     return [*found, *((report, "reported after that", LAST_REPORT / len(reports)) for report in reports)]
 
 
-def _quoted(message: TalkMessage, names: _Names, heading: str, room: int) -> list[str]:
+def _quote_message(message: TalkMessage, names: _Names, heading: str, room: int) -> list[str]:
     """A message with its heading, shortened where it does not fit."""
-    head = f"{heading}, {_SPEAKERS[message.kind]} {names.reference(message.ref)}".rstrip()
-    rows = [head, *_body(message, message.text, names)]
-    if _size(rows) > room:
-        text = talk.shortened(message.text, max(80, (room - len(head)) * 9 // 10 - 60))
-        rows = [head, *_body(message, text, names)]
+    head = f"{heading}, {_SPEAKERS[message.kind]} {names.short_reference(message.ref)}".rstrip()
+    rows = [head, *_body_of_message(message, message.text, names)]
+    if _size_of_rows(rows) > room:
+        text = talk.shorten_text(message.text, max(80, (room - len(head)) * 9 // 10 - 60))
+        rows = [head, *_body_of_message(message, text, names)]
     return rows
 
 
-def _body(message: TalkMessage, text: str, names: _Names) -> Iterator[str]:
+def _body_of_message(message: TalkMessage, text: str, names: _Names) -> Iterator[str]:
     for row in text.split("\n"):
         yield f"{INDENT}{unmarked(row)}"
     for sentence, ref in message.superseded:
         if sentence[:40] in text.replace("\n", " "):
-            yield f'{INDENT}[superseded at {names.reference(ref)}: "{unmarked(cut(sentence, 120))}"]'
+            yield f'{INDENT}[superseded at {names.short_reference(ref)}: "{unmarked(cut_line(sentence, 120))}"]'
 
 
 def _latest_calls(calls: Calls, digest: Digest, room: int) -> tuple[list[TalkMessage], list[str]]:
@@ -227,10 +229,13 @@ def _calls_section(messages: Sequence[TalkMessage], names: _Names, room: int) ->
     left = room - len(heading) - 1
     shown: list[list[str]] = []
     for message in reversed(messages):
-        rows = [f"{_SPEAKERS[message.kind]} {names.reference(message.ref)}", *_body(message, message.text, names)]
-        if _size(rows) > left:
+        rows = [
+            f"{_SPEAKERS[message.kind]} {names.short_reference(message.ref)}",
+            *_body_of_message(message, message.text, names),
+        ]
+        if _size_of_rows(rows) > left:
             break
-        left -= _size(rows)
+        left -= _size_of_rows(rows)
         shown.append(rows)
     return [heading, *(row for rows in reversed(shown) for row in rows)] if shown else []
 
@@ -248,17 +253,19 @@ def _first_current(messages: Sequence[TalkMessage], rest: Sequence[TalkMessage])
     return next((at for at, message in enumerate(rest) if message.ref in later), len(rest))
 
 
-def _talk(messages: Sequence[TalkMessage], names: _Names, room: int, *, is_whole: bool, current: int) -> _TalkRows:
+def _talk_rows(messages: Sequence[TalkMessage], names: _Names, room: int, *, is_whole: bool, current: int) -> _TalkRows:
     """The talk, oldest first, under its heading; nothing where not even one message fits."""
     heading = "talk, oldest first:"
     left = room - len(heading) - 60
 
     def rows_of(message: TalkMessage, text: str) -> list[str]:
-        head = f"{_SPEAKERS[message.kind]} {names.reference(message.ref)}".rstrip()
+        head = f"{_SPEAKERS[message.kind]} {names.short_reference(message.ref)}".rstrip()
         part = " (in part)" if text != message.text else ""
-        return [f"{head}{part}", *_body(message, text, names)]
+        return [f"{head}{part}", *_body_of_message(message, text, names)]
 
-    texts = chosen_talk(messages, left, lambda message, text: _size(rows_of(message, text)), current, is_whole=is_whole)
+    texts = chosen_talk(
+        messages, left, lambda message, text: _size_of_rows(rows_of(message, text)), current, is_whole=is_whole
+    )
     if not texts:
         return _TalkRows([], 0)
     if count := len(messages) - len(texts):
@@ -267,17 +274,19 @@ def _talk(messages: Sequence[TalkMessage], names: _Names, room: int, *, is_whole
     return _TalkRows([heading, *rows], len(texts))
 
 
-def _sections(wanted: Sequence[Section], digest: Digest, names: _Names, room: int) -> dict[str, list[str]]:
+def _rows_of_sections(wanted: Sequence[Section], digest: Digest, names: _Names, room: int) -> dict[str, list[str]]:
     """The rows of some sections, each within its share, all of them smaller where they are too much together."""
     scale = 1.0
     found: dict[str, list[str]] = {}
     for _ in range(4):
         found = {
-            section.name: _section(section, digest, names, min(room, round(_share(section, room) * scale)))
+            section.name: _rows_of_section(
+                section, digest, names, min(room, round(_share_of_section(section, room) * scale))
+            )
             for section in wanted
-            if digest.of(section.name)
+            if digest.entries_of(section.name)
         }
-        size = sum(_size(rows) for rows in found.values())
+        size = sum(_size_of_rows(rows) for rows in found.values())
         if size <= room:
             break
         scale *= 0.95 * room / size
@@ -286,20 +295,20 @@ def _sections(wanted: Sequence[Section], digest: Digest, names: _Names, room: in
     return {name: rows for name, rows in found.items() if rows}
 
 
-def _share(section: Section, room: int) -> int:
+def _share_of_section(section: Section, room: int) -> int:
     if room >= UNLIMITED // 2:
         return room
     return min(section.most, round(room * section.share / LISTS))
 
 
-def _section(section: Section, digest: Digest, names: _Names, room: int) -> list[str]:
+def _rows_of_section(section: Section, digest: Digest, names: _Names, room: int) -> list[str]:
     """A section with as many of its entries as its room holds."""
-    entries = digest.of(section.name)
+    entries = digest.entries_of(section.name)
     whole = len(entries) + digest.omitted.get(section.name, 0)
     left = room - len(section.heading) - 12
     rows: list[str] = []
     for entry in entries:
-        row = f"{BULLET}{_row(section, entry, names)}"
+        row = f"{BULLET}{_row_of_entry(section, entry, names)}"
         if section is COMMANDS and len(entry.text) > section.row:
             continue  # a part of a command is of no use
         if len(row) + 1 > left:
@@ -314,15 +323,15 @@ def _section(section: Section, digest: Digest, names: _Names, room: int) -> list
     return [f"{section.heading}{more}:", *rows]
 
 
-def _row(section: Section, entry: DigestEntry, names: _Names) -> str:
+def _row_of_entry(section: Section, entry: DigestEntry, names: _Names) -> str:
     text = entry.text
     if len(text) > section.row:
-        text = f"…{text[1 - section.row :]}" if section is CHANGED else cut(text, section.row)
-    note = ", ".join(filter(None, (entry.note, names.reference(entry.ref))))
+        text = f"…{text[1 - section.row :]}" if section is CHANGED else cut_line(text, section.row)
+    note = ", ".join(filter(None, (entry.note, names.short_reference(entry.ref))))
     return unmarked(f"{text} ({note})" if note else text)
 
 
-def _size(rows: Sequence[str]) -> int:
+def _size_of_rows(rows: Sequence[str]) -> int:
     return sum(len(row) + 1 for row in rows)
 
 

@@ -86,15 +86,15 @@ def _outside_tags(text: str, pasted: Callable[[str], str]) -> str:
     return "".join([*parts, text[at:]]).strip()
 
 
-def sentences(text: str) -> Iterator[str]:
+def sentences_of(text: str) -> Iterator[str]:
     """The sentences and list items of a text, each on one line, without the markup before them; code is left out."""
     for row in _FENCE.sub("", text).split("\n"):
         bare = MARKUP.sub("", row).strip()
         if _ROW.fullmatch(bare) is None:
-            yield from (cut(part) for part in _END.split(bare) if len(part.strip()) > 1)
+            yield from (cut_line(part) for part in _END.split(bare) if len(part.strip()) > 1)
 
 
-def cut(text: str, most: int = LONGEST) -> str:
+def cut_line(text: str, most: int = LONGEST) -> str:
     """``text`` on one line, at most so many characters."""
     flat = " ".join(text.split())
     return flat if len(flat) <= most else flat[: most - 1].rstrip() + "…"
@@ -110,9 +110,9 @@ def is_question(sentence: str) -> bool:
     return sentence.rstrip("*_)\"'").endswith(("?", "\uff1f"))
 
 
-def asks(text: str) -> bool:
+def asks_at_end(text: str) -> bool:
     """Whether a text asks or offers something at its end: in its last sentences."""
-    last = list(sentences(text[-_ASKED:]))[-3:]
+    last = list(sentences_of(text[-_ASKED:]))[-3:]
     return any(is_question(sentence) or _OFFER.search(sentence) for sentence in last)
 
 
@@ -126,15 +126,15 @@ def goal_title(prompts: Iterable[str]) -> str:
         typed = typed_text(prompt[:_TITLE_READ])
         if _COMMAND.fullmatch(typed):
             continue
-        for sentence, _ in zip(sentences(typed), range(_TITLE_SENTENCES), strict=False):
+        for sentence, _ in zip(sentences_of(typed), range(_TITLE_SENTENCES), strict=False):
             heading = _HEADING.search(typed) if sentence.endswith(":") else None
-            words = _bare(heading[1] if heading else sentence)
+            words = _bare_request(heading[1] if heading else sentence)
             if len(words.encode()) > _TITLE_BYTES:
-                return cut(words)
+                return cut_line(words)
     return ""
 
 
-def _bare(sentence: str) -> str:
+def _bare_request(sentence: str) -> str:
     """A request without what says nothing of it."""
     words = re.sub(r"https?://(?:www\.)?", "", sentence).strip()
     while begun := _ASKING.match(words):

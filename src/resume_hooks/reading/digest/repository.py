@@ -63,10 +63,10 @@ class GitQuery:
         is_there = os.path.isabs(folder) and os.path.isdir(folder)
         self._root = root_above(os.path.normpath(folder)) if is_there else ""
         # git is asked twice, first for settings; a thread waits for these, so that we need not.
-        self._asking = threading.Thread(target=self._ask, args=(since, where), daemon=True)
+        self._asking = threading.Thread(target=self._start_questions, args=(since, where), daemon=True)
         self._asking.start()
 
-    def _ask(self, since: str, where: Where) -> None:
+    def _start_questions(self, since: str, where: Where) -> None:
         """Start the questions, which nobody waits for here."""
         if not self._root:
             return
@@ -108,7 +108,7 @@ class GitQuery:
         rewritten = behind > 0 and bool(tip) and _was_tip(view.reflog, tip)
         branch = plain_line(os.fsencode(view.branch).decode("utf-8", "replace"))
         state = RepositoryState("", self._root, dirty, branch, ahead, behind, rewritten)
-        return state._replace(line=_line(state, (count or b"").strip()))
+        return state._replace(line=_line_of_state(state, (count or b"").strip()))
 
 
 def _parse_status(status: bytes) -> tuple[int, int, frozenset[str]]:
@@ -137,7 +137,7 @@ def _was_tip(reflog: str, commit: bytes) -> bool:
     return any(commit in line.split(b" ", 2)[:2] for line in lines)
 
 
-def _line(state: RepositoryState, count: bytes) -> str:
+def _line_of_state(state: RepositoryState, count: bytes) -> str:
     parts = [f"branch {quoted_name(state.branch[:BRANCH])}" if state.branch else "no branch (detached)"]
     if count.isdigit():
         parts.append(f"{counted(int(count), 'commit')} since the session began")

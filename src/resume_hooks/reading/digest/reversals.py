@@ -66,11 +66,11 @@ class _Words(NamedTuple):
     values: frozenset[str]
 
 
-def superseded(statements: Sequence[str]) -> dict[int, int]:
+def superseded_places(statements: Sequence[str]) -> dict[int, int]:
     """The places of statements that a later one takes back, each with the place of that one. Oldest first."""
     first = max(0, len(statements) - LOOKED_AT)
-    words = {at: _words(statements[at]) for at in range(first, len(statements))}
-    weights = _weights(words.values())
+    words = {at: _words_of_statement(statements[at]) for at in range(first, len(statements))}
+    weights = _weights_of_words(words.values())
     by_word: dict[str, list[int]] = {}
     found: dict[int, int] = {}
     for at in range(len(statements) - 1, first - 1, -1):
@@ -89,10 +89,10 @@ def superseded(statements: Sequence[str]) -> dict[int, int]:
     return found
 
 
-def standing(statements: Sequence[str]) -> list[int]:
+def standing_places(statements: Sequence[str]) -> list[int]:
     """The places of statements that no later one takes back. Latest first."""
     last = len(statements) - 1
-    taken_back = superseded(statements[::-1])
+    taken_back = superseded_places(statements[::-1])
     return [at for at in range(len(statements)) if last - at not in taken_back]
 
 
@@ -101,36 +101,40 @@ def is_change(statement: str) -> bool:
     return _CHANGES.search(statement.lower()) is not None
 
 
-def corrected(sentences: Iterable[tuple[int, str]], statements: Sequence[tuple[int, str]]) -> Iterator[tuple[int, int]]:
+def corrected_sentences(
+    sentences: Iterable[tuple[int, str]], statements: Sequence[tuple[int, str]]
+) -> Iterator[tuple[int, int]]:
     """Which of the assistant's ``sentences`` a later one of the user's ``statements`` takes back in so many words.
 
     Both come with their moments, oldest first; given are their places in these.
     """
-    changes = [(at, moment, _words(text)) for at, (moment, text) in enumerate(statements) if is_change(text)]
+    changes = [
+        (at, moment, _words_of_statement(text)) for at, (moment, text) in enumerate(statements) if is_change(text)
+    ]
     known = {word for _, _, words in changes for word in words.telling}
-    weights = _weights(words for _, _, words in changes)
+    weights = _weights_of_words(words for _, _, words in changes)
     for place, (moment, sentence) in enumerate(sentences):
         # Most sentences share no words with any change, and finding all of their words takes far longer than this.
         if len(known.intersection(sentence.lower().split())) < LEAST - 1 or not _STATES.search(sentence.lower()):
             continue
-        older, old_values = _words(sentence)
+        older, old_values = _words_of_statement(sentence)
         if len(older & known) < LEAST:
             continue
         for at, later, (newer, new_values) in reversed(changes):
-            is_about_it = later > moment and _likeness(older, newer, weights) >= CLOSE
+            is_about_it = later > moment and _likeness_of_words(older, newer, weights) >= CLOSE
             if is_about_it and (old_values != new_values or older != newer):
                 yield place, at
                 break
 
 
-def _likeness(older: frozenset[str], newer: frozenset[str], weights: Mapping[str, float]) -> float:
+def _likeness_of_words(older: frozenset[str], newer: frozenset[str], weights: Mapping[str, float]) -> float:
     """The part that two statements share of their words, by weight."""
     shared, rest = older & newer, older ^ newer
     weight = sum([weights.get(word, 1) for word in shared])
     return weight / max(1e-9, weight + sum([weights.get(word, 1) for word in rest]))
 
 
-def _weights(words: Iterable[_Words]) -> dict[str, float]:
+def _weights_of_words(words: Iterable[_Words]) -> dict[str, float]:
     """What a word weighs: the more statements have it, the less; 1 if no more than two have it."""
     counts = Counter(chain.from_iterable(each.telling for each in words))
     return {word: 1 / max(1, count - 1) for word, count in counts.items()}
@@ -144,7 +148,7 @@ def _takes_back(
 ) -> bool:
     """Whether the later one of two statements takes back the older one."""
     (older, old_values), (newer, new_values) = (words[place] for place in places)
-    likeness = _likeness(older, newer, weights)
+    likeness = _likeness_of_words(older, newer, weights)
     said, again = (statements[place] for place in places)
     if likeness < CLOSE and not is_change(again):
         return False
@@ -166,11 +170,11 @@ def _is_measured_anew(said: str, again: str) -> bool:
 
 def _is_same_choice(said: str, again: str) -> bool:
     """Whether both of two statements name the thing that a choice is for, and it is the same."""
-    topics = [topic and _words(topic[1]) for topic in (_TOPIC.search(said), _TOPIC.search(again))]
+    topics = [topic and _words_of_statement(topic[1]) for topic in (_TOPIC.search(said), _TOPIC.search(again))]
     return topics[0] is not None and topics[0] == topics[1]
 
 
-def _words(statement: str) -> _Words:
+def _words_of_statement(statement: str) -> _Words:
     """The words of a statement; none of a line of a log."""
     if _LOGGED.match(statement):
         return _Words(frozenset(), frozenset())

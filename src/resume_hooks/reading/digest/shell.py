@@ -1,7 +1,7 @@
-"""Shell commands as a digest sees them: the simple commands in one, what makes two the same, which files they change.
+"""Shell commands for a digest: the simple commands in one, the identity of commands, and the files that they change.
 
-A lexer, not a shell: quotes and operators are told apart, nothing is expanded. A change that can't be told for certain
-is none: globs and variables are passed over, and so is what git prints of other people's commits.
+A lexer, not a shell: it knows quotes and operators, and expands nothing. Only a certain change counts: globs and
+variables are skipped, and so is git's output about other people's commits.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _BEFORE = frozenset({
     "do", "then", "else", "if", "elif", "while", "until", "time", "!", "sudo", "command", "exec", "nohup", "env",
     "nice", "xargs", "timeout", "{",
 })  # fmt: skip
-"""Words before a command that are none."""
+"""Words that stand before a command and are not commands themselves."""
 
 _ASSIGNED = late(r"[A-Za-z_]\w*=")
 _KEYWORDS = frozenset({"!", "{", "do", "then", "else", "if", "elif", "while", "until"})
@@ -92,17 +92,17 @@ class SimpleCommand(NamedTuple):
     targets: tuple[str, ...]
 
 
-def core(command: str) -> str:
+def core_of_command(command: str) -> str:
     """The command without a leading ``cd`` and without what only cuts its output: one name for the same command."""
     if len(command) > LONGEST:
         return command  # it carries a document; nobody runs it twice in two ways
-    found = whole_output(command)
+    found = command_of_whole_output(command)
     while found.startswith("cd ") and (moved := _LEADING_CD.match(found)):
         found = found[moved.end() :]
     return found
 
 
-def at_home(command: str, folder: str) -> str:
+def command_at_home(command: str, folder: str) -> str:
     """The command on one line without what only cuts its output, and without a leading ``cd`` into ``folder``.
 
     It can be run as it stands: one of several lines is given to ``eval``.
@@ -112,10 +112,10 @@ def at_home(command: str, folder: str) -> str:
     own = command[moved.end() :] if moved and home else command
     if "\n" in own.strip():
         return "eval $'" + own.strip().translate(_ESCAPES) + "'"
-    return whole_output(own) if len(own) <= LONGEST else own
+    return command_of_whole_output(own) if len(own) <= LONGEST else own
 
 
-def whole_output(command: str) -> str:
+def command_of_whole_output(command: str) -> str:
     """The command on one line, without what at its end only cuts its output or joins its errors to it."""
     found = " ".join(command.split())
     longer = ""
@@ -136,11 +136,11 @@ def simple_commands(command: str) -> tuple[SimpleCommand, ...]:
         bare = _COMMENT.sub("", bare)
     bare = bare[:LONGEST]
     if _QUOTING.search(bare) is None:  # most; the walk over tokens costs ten times as much
-        return tuple(SimpleCommand(_own_words(part.split()), ()) for part in _SPLIT.split(bare) if part.strip())
-    return tuple(one for one in _walk(bare) if one.words or one.targets)
+        return tuple(SimpleCommand(_words_of_program(part.split()), ()) for part in _SPLIT.split(bare) if part.strip())
+    return tuple(one for one in _walk_command(bare) if one.words or one.targets)
 
 
-def _walk(command: str) -> list[SimpleCommand]:
+def _walk_command(command: str) -> list[SimpleCommand]:
     found: list[SimpleCommand] = []
     words: list[str] = []
     targets: list[str] = []
@@ -148,7 +148,7 @@ def _walk(command: str) -> list[SimpleCommand]:
     for match in _TOKEN.finditer(command):
         token = match.group()
         if token in _BREAKS:
-            found.append(_simple(words, targets))
+            found.append(_simple_command(words, targets))
             words, targets, redirected = [], [], False
         elif ">" in token and token.strip("0123456789>&") == "":
             redirected = not token.endswith("&")  # 2>&1 leads to no file
@@ -156,16 +156,16 @@ def _walk(command: str) -> list[SimpleCommand]:
             text = token[1:-1] if token[0] in "'\"" else token.replace("\\", "")
             (targets if redirected else words).append(text)
             redirected = False
-    found.append(_simple(words, targets))
+    found.append(_simple_command(words, targets))
     return found
 
 
-def _simple(words: list[str], targets: list[str]) -> SimpleCommand:
-    own = _own_words(words)
+def _simple_command(words: list[str], targets: list[str]) -> SimpleCommand:
+    own = _words_of_program(words)
     return SimpleCommand(own, () if own[:1] and own[0] in _CONDITIONS else tuple(targets))
 
 
-def _own_words(words: list[str]) -> tuple[str, ...]:
+def _words_of_program(words: list[str]) -> tuple[str, ...]:
     """The words without assignments, and without what only starts the command."""
     own = [word for word in words if "=" not in word or not _ASSIGNED.match(word)]
     while own and own[0] in _BEFORE:
@@ -187,11 +187,11 @@ def without_documents(command: str) -> str:
         if opening.start() < at or begins < 0:
             continue
         kept += [command[at : opening.start()], command[opening.end() : begins + 1]]
-        at = _end_of(command, begins + 1, opening[2])
+        at = _end_of_document(command, begins + 1, opening[2])
     return "".join([*kept, command[at:]])
 
 
-def _end_of(command: str, at: int, word: str) -> int:
+def _end_of_document(command: str, at: int, word: str) -> int:
     """Where a document that begins ``at`` ends, behind the line that is nothing but its word; else at the end."""
     while (found := command.find(word, at)) >= 0:
         at = found + len(word)
@@ -204,7 +204,7 @@ def _end_of(command: str, at: int, word: str) -> int:
 def program_of(parts: tuple[SimpleCommand, ...]) -> str:
     """What the first working part of a command runs: ``go test``, ``npm run``, ``pytest``; ``""`` for none."""
     for words, _ in parts:
-        if words and _works(words):
+        if words and _is_working_command(words):
             return " ".join([words[0].rpartition("/")[2] or words[0], *filter(_PLAIN.fullmatch, words[1:2])])
     return ""
 
@@ -217,7 +217,7 @@ def git_words(words: tuple[str, ...]) -> Iterator[str]:
     yield from rest
 
 
-def _works(words: tuple[str, ...]) -> bool:
+def _is_working_command(words: tuple[str, ...]) -> bool:
     name = _SYSTEM.sub("", words[0])
     if name == "git":
         part, *rest = [*git_words(words), ""]
@@ -244,11 +244,11 @@ def changes_by(parts: tuple[SimpleCommand, ...]) -> Iterator[tuple[str, bool]]:
     base: str | None = ""
     for words, targets in parts:
         if words[:1] in {("cd",), ("pushd",)}:
-            base = _moved(base, words)
+            base = _folder_moved_to(base, words)
         verb = words[0].rpartition("/")[2] if words else ""
         if verb == "git":
             verb = next(git_words(words), "")
-        named = _named(words)
+        named = _named_paths(words)
         removed = named if verb in {"rm", "unlink"} and "--cached" not in words else named[:-1] if verb == "mv" else ()
         for path, gone in (*((path, False) for path in targets), *((path, path in removed) for path in named)):
             if _UNKNOWN.search(path) is None and (base is not None or path.startswith(("/", "~"))):
@@ -260,13 +260,13 @@ def ends_with_all(command: str) -> bool:
     return _ONE_OF_SEVERAL.search(without_documents(command).replace("2>&1", "").strip()) is None
 
 
-def started_in(parts: tuple[SimpleCommand, ...]) -> str | None:
+def folder_after_cd(parts: tuple[SimpleCommand, ...]) -> str | None:
     """The folder that a command changes to before it does anything else; ``""`` for none, None if it is unknown."""
     base: str | None = ""
     for words, _ in parts:
         if words[:1] != ("cd",):
             break
-        base = _moved(base, words)
+        base = _folder_moved_to(base, words)
     return base
 
 
@@ -283,14 +283,14 @@ def listed_by_git(parts: tuple[SimpleCommand, ...], output: str) -> GitListing:
     rooted = []
     for row in output.split("\n") if commits or counts else ():
         if commits and (match := _MODE.fullmatch(row)):
-            rooted.append(_unquoted(match[1]))
+            rooted.append(_unquote_path(match[1]))
         if counts and (path := _counted_path(row)):
             rooted.append(path)
     here = _STATUS.findall(f"\n{output}") if verbs & {"status", "commit"} else []
-    return GitListing(tuple(_unquoted(path.rpartition(" -> ")[2]) for path in here), tuple(rooted))
+    return GitListing(tuple(_unquote_path(path.rpartition(" -> ")[2]) for path in here), tuple(rooted))
 
 
-def _moved(base: str | None, words: tuple[str, ...]) -> str | None:
+def _folder_moved_to(base: str | None, words: tuple[str, ...]) -> str | None:
     """Where a ``cd`` leads to; None if that can't be told."""
     target = next((word for word in words[1:] if word != "--"), "~")
     if target.startswith(("/", "~")) and _UNKNOWN.search(target) is None:
@@ -298,17 +298,17 @@ def _moved(base: str | None, words: tuple[str, ...]) -> str | None:
     return None if base is None or _UNKNOWN.search(target) else posixpath.join(base, target)
 
 
-def _named(words: tuple[str, ...]) -> tuple[str, ...]:
+def _named_paths(words: tuple[str, ...]) -> tuple[str, ...]:
     if words[:1] == ("git",):  # ``git -C folder mv a b`` as ``git mv``, ``a``, ``b``
         verb, *own = [*git_words(words)] or [""]
         source = next((word for word in own if word in {"-s", "--source"}), None)
         if verb in {"checkout", "restore"} and "--" in own:  # a checkout of files is a restore of these
             words = ("git restore", *own[own.index("--") + 1 :])
         else:
-            words = (f"git {verb}", *(_without(source, tuple(own)) if verb == "restore" else own))
+            words = (f"git {verb}", *(_words_without_option(source, tuple(own)) if verb == "restore" else own))
     name, rest = (words[0].rpartition("/")[2], words[1:]) if words else ("", ())
     if (valued := _VALUED.get(name)) in rest:
-        rest = _without(valued, rest)
+        rest = _words_without_option(valued, rest)
     operands = tuple(word for word in rest if not word.startswith("-"))
     if name in _ALL_OPERANDS:
         return operands
@@ -320,7 +320,7 @@ def _named(words: tuple[str, ...]) -> tuple[str, ...]:
     return ()
 
 
-def _without(option: str | None, words: tuple[str, ...]) -> tuple[str, ...]:
+def _words_without_option(option: str | None, words: tuple[str, ...]) -> tuple[str, ...]:
     at = words.index(option) if option in words else len(words)
     return words[:at] + words[at + 2 :]
 
@@ -338,8 +338,8 @@ def _counted_path(row: str) -> str:
     path, bar, counts = row.rpartition(" | ")
     if not bar or not path.startswith(" ") or _COUNTS.fullmatch(counts.strip()) is None:
         return ""
-    return "" if "=>" in path or path.lstrip().startswith("...") else _unquoted(path)
+    return "" if "=>" in path or path.lstrip().startswith("...") else _unquote_path(path)
 
 
-def _unquoted(path: str) -> str:
+def _unquote_path(path: str) -> str:
     return path.strip().strip('"')

@@ -12,10 +12,10 @@ from itertools import islice
 
 from resume_hooks.reading.digest import prose
 from resume_hooks.reading.digest.collector import LineageFacts
-from resume_hooks.reading.digest.entries import DigestEntry, entry, redacted
+from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_learn
 from resume_hooks.reading.digest.facts import Quote, RecordPlace
-from resume_hooks.reading.digest.prose import cut, is_question
-from resume_hooks.reading.digest.reversals import standing
+from resume_hooks.reading.digest.prose import cut_line, is_question
+from resume_hooks.reading.digest.reversals import standing_places
 from resume_hooks.reading.digest.talk import TYPED
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.system.text import counted
@@ -135,7 +135,7 @@ AROUND = 200  # characters of a paragraph before or behind it that may be the us
 MARKUP_LINES = 5  # lines with markup from which on it is one
 
 
-def demands(sentence: str) -> bool:
+def is_demand(sentence: str) -> bool:
     """Whether a sentence has the words of a demand."""
     return _DEMAND.search(sentence.lower()) is not None
 
@@ -146,29 +146,29 @@ def is_aside(sentence: str) -> bool:
     return asked or _MACHINE.match(sentence) is not None or _NOT_MEANT.search(sentence) is not None
 
 
-def constraints(facts: LineageFacts) -> Iterator[DigestEntry]:
+def entries_of_constraints(facts: LineageFacts) -> Iterator[DigestEntry]:
     """What the user said of how the work is to be done, the latest first; not what is to be done next.
 
     A short one comes with the sentence before it. What a later one takes back is left out.
     """
     found: list[tuple[str, RecordPlace]] = []
-    for said in _latest(facts.prompts.said):
+    for said in _latest_first(facts.prompts.said):
         if said.place in facts.strangers:
             continue
-        sentences = list(prose.sentences(_HEADING.sub("", _own_words(said.text))))
-        binding = [at for at, sentence in enumerate(sentences) if _binds(sentence)]
+        sentences = list(prose.sentences_of(_HEADING.sub("", _words_of_prompt(said.text))))
+        binding = [at for at, sentence in enumerate(sentences) if _is_binding(sentence)]
         found += [(_with_subject(sentences, at), said.place) for at in reversed(binding)]
-    for at in standing([text for text, _ in found]):
-        yield entry(*found[at])
+    for at in standing_places([text for text, _ in found]):
+        yield make_entry(*found[at])
 
 
-def _binds(sentence: str) -> bool:
+def _is_binding(sentence: str) -> bool:
     if is_aside(sentence) or _PASSING.search(sentence):
         return False
     lowered = sentence.lower()
     if _PREFERS.search(lowered):
         return True
-    return demands(sentence) and _STANDING.search(lowered) is not None
+    return is_demand(sentence) and _STANDING.search(lowered) is not None
 
 
 def _with_subject(sentences: Sequence[str], at: int) -> str:
@@ -179,9 +179,9 @@ def _with_subject(sentences: Sequence[str], at: int) -> str:
     return f"{sentences[at - 1]} {sentence}"
 
 
-def _own_words(text: str) -> str:
+def _words_of_prompt(text: str) -> str:
     """What a user wrote of a prompt: of a document that was pasted into it the lines around it."""
-    shown = _both_ends(text)
+    shown = _both_ends_of_prompt(text)
     if len(text) < DOCUMENT or len(_MARKED_UP.findall(shown)) < MARKUP_LINES:
         return shown
     paragraphs = shown.strip().split("\n\n")
@@ -189,41 +189,41 @@ def _own_words(text: str) -> str:
     return "\n\n".join(paragraph for paragraph in around if _MARKED_UP.search(paragraph) is None)
 
 
-def _both_ends(text: str) -> str:
+def _both_ends_of_prompt(text: str) -> str:
     if len(text) <= TYPED:
-        return redacted(text)
-    return f"{redacted(text[:TYPED])[: TYPED // 2]}\n{redacted(text[-TYPED:])[-TYPED // 2 :]}"
+        return redact_and_learn(text)
+    return f"{redact_and_learn(text[:TYPED])[: TYPED // 2]}\n{redact_and_learn(text[-TYPED:])[-TYPED // 2 :]}"
 
 
-def todos(facts: LineageFacts) -> Iterator[DigestEntry]:
+def entries_of_todos(facts: LineageFacts) -> Iterator[DigestEntry]:
     """What was still to be done; of a list that was not touched since some prompts, with how many."""
-    for text, status, place in facts.open_list.left():
+    for text, status, place in facts.open_list.open_todos():
         since = sum(said.place.order > place.order for said in facts.prompts.said)
         age = f", noted {counted(since, 'prompt')} before the end" if since else ""
-        yield entry(text, place, f"{status}{age}")
+        yield make_entry(text, place, f"{status}{age}")
 
 
-def answers(facts: LineageFacts) -> Iterator[DigestEntry]:
+def entries_of_answers(facts: LineageFacts) -> Iterator[DigestEntry]:
     """What the user chose when asked, the latest first."""
     for said in sorted(facts.answers, key=lambda said: -said.place.order):
         if said.place in facts.strangers:
             continue
         chosen = said.text.rpartition(" -> ")[2]
         if len(chosen) <= CHOICE and not is_question(chosen):  # else it is talk, and stands there
-            yield entry(said.text, said.place, most=ANSWER)
+            yield make_entry(said.text, said.place, most=ANSWER)
 
 
-def skill_rules(facts: LineageFacts) -> Iterator[DigestEntry]:
+def entries_of_skill_rules(facts: LineageFacts) -> Iterator[DigestEntry]:
     """What the skills that were loaded last forbid and demand, in their own words; of each first where its text is."""
     for name, text in [*facts.skills.items()][-SKILLS:]:
-        yield entry(name, text.place, READ_SKILL)
-        body = _TAG.sub("", redacted(text.text[: 2 * SKILL])[:SKILL])
+        yield make_entry(name, text.place, READ_SKILL)
+        body = _TAG.sub("", redact_and_learn(text.text[: 2 * SKILL])[:SKILL])
         rules: set[str] = set()
         for rule in _rules_in(body):
             if rule in rules:
                 continue
             rules.add(rule)
-            yield entry(rule, text.place, f"of {name}", RULE)
+            yield make_entry(rule, text.place, f"of {name}", RULE)
             if len(rules) == RULES:
                 break
 
@@ -231,15 +231,15 @@ def skill_rules(facts: LineageFacts) -> Iterator[DigestEntry]:
 def _rules_in(body: str) -> Iterator[str]:
     """The rules in a document: the items of its lists of rules, then the sentences that forbid or demand something."""
     for part in _RULES_PART.findall(body):
-        yield from _items(part)
-    yield from filter(_is_rule, prose.sentences(_HEADING.sub("", body)))
+        yield from _list_items(part)
+    yield from filter(_is_rule, prose.sentences_of(_HEADING.sub("", body)))
 
 
-def _items(part: str) -> Iterator[str]:
+def _list_items(part: str) -> Iterator[str]:
     """The items of the lists in a part of a document."""
     for row in part.split("\n"):
         if prose.MARKUP.match(row) and len(row.split()) > RULE_WORDS:
-            yield from islice(prose.sentences(row), 1)
+            yield from islice(prose.sentences_of(row), 1)
 
 
 def _is_rule(sentence: str) -> bool:
@@ -248,18 +248,18 @@ def _is_rule(sentence: str) -> bool:
     return is_long_enough and _RULE.search(sentence) is not None and not is_aside(sentence)
 
 
-def refusals(facts: LineageFacts, *, with_words: bool) -> Iterator[DigestEntry]:
-    """The calls that the user refused and said why; or the others, refused without a word or by a rule.
+def entries_of_refusals(facts: LineageFacts, *, with_words: bool) -> Iterator[DigestEntry]:
+    """The calls that the user refused with a reason; or the others, refused without a word or by a rule.
 
-    A plan that was sent back with words is no refusal: the talk has what the user said of it.
+    A plan that was sent back with words is not a refusal: the talk has the user's words.
     """
     for call, said, by_user in reversed(facts.refusals):
         if call.tool == "ExitPlanMode" and said.text:
             continue
         if (by_user and bool(said.text)) == with_words:
-            what = cut(call.text("command", "file_path", "plan"), NAMED)
+            what = cut_line(call.first_text("command", "file_path", "plan"), NAMED)
             named = f"refused by {'the user' if by_user else 'a rule'}: {call.tool} {what}".rstrip()
-            yield entry(f"{named}: {said.text}".rstrip(": "), said.place)
+            yield make_entry(f"{named}: {said.text}".rstrip(": "), said.place)
 
 
 def turns_ago(facts: LineageFacts, count: int) -> int:
@@ -268,15 +268,15 @@ def turns_ago(facts: LineageFacts, count: int) -> int:
     return prompts[-count].place.order if len(prompts) > count else 0
 
 
-def questions(facts: LineageFacts) -> Iterator[DigestEntry]:
+def entries_of_questions(facts: LineageFacts) -> Iterator[DigestEntry]:
     """What the assistant asked and nobody answered: by a tool, and at the end of its last words."""
-    yield from (entry(said.text, said.place) for said in facts.questions)
+    yield from (make_entry(said.text, said.place) for said in facts.questions)
     if said := facts.unanswered:
-        asked = filter(is_question, list(prose.sentences(redacted(said.text[-ASKED:])))[-LAST_SENTENCES:])
-        yield from (entry(sentence, said.place) for sentence in asked)
+        asked = filter(is_question, list(prose.sentences_of(redact_and_learn(said.text[-ASKED:])))[-LAST_SENTENCES:])
+        yield from (make_entry(sentence, said.place) for sentence in asked)
 
 
-def _latest(said: Sequence[Quote]) -> Iterator[Quote]:
+def _latest_first(said: Sequence[Quote]) -> Iterator[Quote]:
     """What was said, the latest first, as much of it as is looked at."""
     room = PROSE
     for one in reversed(said):

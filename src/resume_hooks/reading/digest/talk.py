@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from resume_hooks.reading.digest import prose
 from resume_hooks.reading.digest.collector import LineageFacts
-from resume_hooks.reading.digest.entries import Kind, TalkMessage, redacted
+from resume_hooks.reading.digest.entries import Kind, TalkMessage, redact_and_learn
 from resume_hooks.reading.digest.facts import Quote, RecordPlace
-from resume_hooks.reading.digest.reversals import corrected, is_change, superseded
+from resume_hooks.reading.digest.reversals import corrected_sentences, is_change, superseded_places
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.system.text import plain
 
@@ -47,12 +47,12 @@ class _Said(NamedTuple):
 
 
 def talk_of(facts: LineageFacts) -> tuple[TalkMessage, ...]:
-    """The messages of a lineage, oldest first, as many as ``STORED`` characters hold, chosen as ``within`` does."""
-    found = sorted(_said(facts), key=lambda said: said.quote.place.order)
+    """The messages of a lineage, oldest first, as many as ``STORED`` characters hold, chosen as by ``fit_talk``."""
+    found = sorted(_messages_said(facts), key=lambda said: said.quote.place.order)
     return tuple(_with_reversals([TalkMessage(said.kind, str(said.quote.place), said.text) for said in found]))
 
 
-def within(messages: Sequence[TalkMessage], most: int) -> tuple[TalkMessage, ...]:
+def fit_talk(messages: Sequence[TalkMessage], most: int) -> tuple[TalkMessage, ...]:
     """As many messages as fit: the user's first, then what closed a turn, then the rest; of each the latest."""
     fitting: set[int] = set()
     room = most
@@ -64,12 +64,12 @@ def within(messages: Sequence[TalkMessage], most: int) -> tuple[TalkMessage, ...
     return tuple(messages[at] for at in sorted(fitting))
 
 
-def joined(older: Sequence[TalkMessage], newer: Sequence[TalkMessage]) -> tuple[TalkMessage, ...]:
+def join_talk(older: Sequence[TalkMessage], newer: Sequence[TalkMessage]) -> tuple[TalkMessage, ...]:
     """The talk of the ancestors, and that of the session itself, with what was taken back since marked as such."""
-    return within(_with_reversals([*older, *newer]), STORED)
+    return fit_talk(_with_reversals([*older, *newer]), STORED)
 
 
-def _said(facts: LineageFacts) -> list[_Said]:
+def _messages_said(facts: LineageFacts) -> list[_Said]:
     """What was said, as much of it as a child stores: taking the secrets out of more would take most of the time."""
     chosen: dict[RecordPlace, list[str]] = {}
     for quote in facts.answers:
@@ -82,21 +82,21 @@ def _said(facts: LineageFacts) -> list[_Said]:
     ends_turn = {(quote.place, quote.text) for quote in closing}
     narration = (quote for quote in reversed(facts.said) if (quote.place, quote.text) not in ends_turn)
 
-    def request(quote: Quote) -> str:
+    def request_text(quote: Quote) -> str:
         asked = chosen.get(quote.place)
         return shown_prompt("\n".join(asked) if asked else quote.full)
 
     answered = facts.last_said.place.order if facts.last_said is not None else 0
 
-    def report(quote: Quote) -> str:
-        return shown(quote.text, REPORT if quote.place.order < answered else MESSAGE)
+    def report_text(quote: Quote) -> str:
+        return shown_text(quote.text, REPORT if quote.place.order < answered else MESSAGE)
 
     found = _Choice()
-    found.add(reversed(facts.prompts.said), Kind.REQUEST, request)
-    found.add(reversed(closing), Kind.CLOSING, lambda quote: shown(quote.text, MESSAGE))
-    found.add(reversed(facts.summaries), Kind.SUMMARY, lambda quote: shown(quote.text, SUMMARY))
-    found.add(narration, Kind.NARRATION, lambda quote: _without_announcements(shown(quote.text, NARRATION)))
-    found.add(reversed(facts.reports), Kind.REPORT, report)
+    found.add(reversed(facts.prompts.said), Kind.REQUEST, request_text)
+    found.add(reversed(closing), Kind.CLOSING, lambda quote: shown_text(quote.text, MESSAGE))
+    found.add(reversed(facts.summaries), Kind.SUMMARY, lambda quote: shown_text(quote.text, SUMMARY))
+    found.add(narration, Kind.NARRATION, lambda quote: _without_announcements(shown_text(quote.text, NARRATION)))
+    found.add(reversed(facts.reports), Kind.REPORT, report_text)
     return found.said
 
 
@@ -127,14 +127,14 @@ class _Choice:
                 return
             text = worded(quote)
             looked_at += len(text)
-            key = kind, _likeness(text, kind)
+            key = kind, _likeness_key(text, kind)
             if text and len(text) <= self._room and key not in self._known:
                 self._known.add(key)
                 self._room -= len(text)
                 self.said.append(_Said(quote, kind, text))
 
 
-def _likeness(text: str, kind: Kind) -> str:
+def _likeness_key(text: str, kind: Kind) -> str:
     """What two messages that say the same have in common: a request its every word, others their beginning."""
     # A form that is filled in anew begins like the last one.
     return text if kind is Kind.REQUEST else " ".join(text[: 2 * LIKE].lower().split())[:LIKE]
@@ -142,14 +142,14 @@ def _likeness(text: str, kind: Kind) -> str:
 
 def _with_reversals(messages: Sequence[TalkMessage]) -> list[TalkMessage]:
     """Messages with those sentences marked that the user took back later on: their own, and the assistant's."""
-    own = _sentences(messages, Kind.REQUEST)
+    own = _sentences_of_kind(messages, Kind.REQUEST)
     marks: dict[int, list[tuple[str, str]]] = {}
-    for old, new in superseded([sentence for _, sentence in own]).items():
+    for old, new in superseded_places([sentence for _, sentence in own]).items():
         if own[old][0] != own[new][0]:
             marks.setdefault(own[old][0], []).append((own[old][1], messages[own[new][0]].ref))
     # Most talk has no correction, and of the assistant's there is the most.
-    answers = _sentences(messages, Kind.CLOSING) if any(is_change(sentence) for _, sentence in own) else []
-    for place, new in corrected(answers, own):
+    answers = _sentences_of_kind(messages, Kind.CLOSING) if any(is_change(sentence) for _, sentence in own) else []
+    for place, new in corrected_sentences(answers, own):
         marks.setdefault(answers[place][0], []).append((answers[place][1], messages[own[new][0]].ref))
     rows = list(messages)
     for at, found in marks.items():
@@ -157,49 +157,49 @@ def _with_reversals(messages: Sequence[TalkMessage]) -> list[TalkMessage]:
     return rows
 
 
-def _sentences(messages: Sequence[TalkMessage], kind: Kind) -> list[tuple[int, str]]:
+def _sentences_of_kind(messages: Sequence[TalkMessage], kind: Kind) -> list[tuple[int, str]]:
     """The sentences of the messages of a kind that are no document, each with the place of its message."""
     typed = [
         (at, message) for at, message in enumerate(messages) if message.kind is kind and len(message.text) <= TYPED
     ]
-    return [(at, sentence) for at, message in typed for sentence in prose.sentences(message.text)]
+    return [(at, sentence) for at, message in typed for sentence in prose.sentences_of(message.text)]
 
 
 def shown_prompt(text: str) -> str:
     """What a user said as it is stored: every word that was typed, and what was pasted, marked as such."""
-    cleaned = redacted(text)
+    cleaned = redact_and_learn(text)
     if len(cleaned) > TYPED and prose.PASTE_BEGINS not in cleaned:
         cleaned = f"{prose.PASTE_BEGINS}\n{cleaned.strip()}\n{prose.PASTE_ENDS}"
-    return shown(cleaned, MESSAGE)
+    return shown_text(cleaned, MESSAGE)
 
 
 def with_short_pastes(text: str) -> str:
     """What a user said, with the two ends alone of what is long of a paste."""
-    return _PASTED.sub(lambda paste: _paste(paste[1]), text) if prose.PASTE_BEGINS in text else text
+    return _PASTED.sub(lambda paste: _paste_ends(paste[1]), text) if prose.PASTE_BEGINS in text else text
 
 
-def _paste(text: str) -> str:
+def _paste_ends(text: str) -> str:
     first, last = PASTE_SHOWN
     if len(text) <= first + last + 200:
         return f"{prose.PASTE_BEGINS}\n{text}\n{prose.PASTE_ENDS}"
-    head, tail = beginning(text, first), ending(text, last)
+    head, tail = beginning_of(text, first), ending_of(text, last)
     left = len(text) - len(head) - len(tail)
     return f"{prose.PASTE_BEGINS}\n{head}\n[... {left:,} characters of the paste ...]\n{tail}\n{prose.PASTE_ENDS}"
 
 
-def shown(text: str, most: int) -> str:
+def shown_text(text: str, most: int) -> str:
     """A text as it is shown: no secret, no control character, no blank line; blocks of code and tables cut."""
-    cleaned = plain(redacted(prose.typed_text(text) if "<system-reminder>" in text else text))
+    cleaned = plain(redact_and_learn(prose.typed_text(text) if "<system-reminder>" in text else text))
     cleaned = cleaned.replace("\t", "    ").strip()
-    cleaned = _FENCED.sub(_fence, cleaned) if "```" in cleaned or "~~~" in cleaned else cleaned
+    cleaned = _FENCED.sub(_cut_fence, cleaned) if "```" in cleaned or "~~~" in cleaned else cleaned
     if "|" in cleaned:
         cleaned = "\n".join(_with_short_tables(cleaned.split("\n")))
     rows = [row.rstrip() for row in cleaned.split("\n") if row.strip() and _DIRECTIVE.fullmatch(row) is None]
     cleaned = "\n".join(rows)
-    return cleaned if len(cleaned) <= most else shortened(cleaned, most)
+    return cleaned if len(cleaned) <= most else shorten_text(cleaned, most)
 
 
-def _fence(block: re.Match[str]) -> str:
+def _cut_fence(block: re.Match[str]) -> str:
     rows = block[0].rstrip("\n").split("\n")
     first, last = FENCE_LINES
     if len(rows) <= first + last + 2:
@@ -224,9 +224,9 @@ def _with_short_tables(rows: Sequence[str]) -> Iterator[str]:
         yield row
 
 
-def shortened(text: str, most: int) -> str:
+def shorten_text(text: str, most: int) -> str:
     """The two ends of a text in about ``most`` characters, whole sentences, with a mark between them."""
-    head, tail = beginning(text, most * 2 // 3), ending(text, most // 3)
+    head, tail = beginning_of(text, most * 2 // 3), ending_of(text, most // 3)
     left = len(text) - len(head) - len(tail)
     return f"{head}\n[... {left:,} characters ...]\n{tail}" if left > 0 else text
 
@@ -234,7 +234,7 @@ def shortened(text: str, most: int) -> str:
 _STOP = late(r"(?<=[.!?:;。\uff01\uff1f])[\"')*_`\]]*(?:\s+|\Z)|\n+")
 
 
-def beginning(text: str, most: int) -> str:
+def beginning_of(text: str, most: int) -> str:
     """The sentences at the beginning of a text that ``most`` characters hold; at least a part of the first."""
     if len(text) <= most:
         return text
@@ -242,7 +242,7 @@ def beginning(text: str, most: int) -> str:
     return text[: stops[-1]].rstrip() if stops else f"{text[: max(1, most - 1)].rstrip()}…"
 
 
-def ending(text: str, most: int) -> str:
+def ending_of(text: str, most: int) -> str:
     """The sentences at the end of a text that ``most`` characters hold; at least a part of the last."""
     if len(text) <= most:
         return text
@@ -254,7 +254,7 @@ def ending(text: str, most: int) -> str:
 CONCLUSION = (800, 1_600)  # characters that the conclusion of a message has at least, where it has as many, and at most
 
 
-def conclusion(text: str) -> str:
+def conclusion_of(text: str) -> str:
     """The concluding paragraph of a message, and those before it while that is short."""
     least, most = CONCLUSION
     rows = text.split("\n")
@@ -263,4 +263,4 @@ def conclusion(text: str) -> str:
     while first > 0 and length < least and length + len(rows[first - 1]) <= most:
         first -= 1
         length += len(rows[first]) + 1
-    return "\n".join(rows[first:]) if first < len(rows) else ending(text, most)
+    return "\n".join(rows[first:]) if first < len(rows) else ending_of(text, most)

@@ -35,22 +35,22 @@ def chosen_talk(
     if is_whole:
         return {at: message.text for at, message in enumerate(messages)}
     choice = _Choice(messages, room, size)
-    requests, closings = choice.places(Kind.REQUEST), choice.places(Kind.CLOSING)
+    requests, closings = choice.places_of_kind(Kind.REQUEST), choice.places_of_kind(Kind.CLOSING)
     first = {at: talk.with_short_pastes(messages[at].text) for at in requests}
     recent = closings[:RECENT]
-    first |= {at: messages[at].text if at in recent else talk.conclusion(messages[at].text) for at in closings}
+    first |= {at: messages[at].text if at in recent else talk.conclusion_of(messages[at].text) for at in closings}
     choice.add_summary(sum(size(messages[at], text) for at, text in first.items()))
     choice.add_current(current)
     for at in requests:
-        choice.add(at, first[at]) or choice.add(at, talk.beginning(messages[at].text, BEGINNING))
+        choice.add(at, first[at]) or choice.add(at, talk.beginning_of(messages[at].text, BEGINNING))
     for at in closings:
-        choice.add(at, first[at]) or choice.add(at, talk.conclusion(messages[at].text))
+        choice.add(at, first[at]) or choice.add(at, talk.conclusion_of(messages[at].text))
     for at in (*closings[: -(-len(closings) // LAST_PART)], *requests):
         choice.add(at, messages[at].text)
-    for at in (*choice.places(Kind.NARRATION), *choice.places(Kind.REPORT)):
-        choice.add(at, talk.shortened(messages[at].text, BRIEF))
-    narration = choice.places(Kind.NARRATION) if room >= LARGE else []
-    for at in (*choice.places(Kind.REPORT), *closings, *narration):
+    for at in (*choice.places_of_kind(Kind.NARRATION), *choice.places_of_kind(Kind.REPORT)):
+        choice.add(at, talk.shorten_text(messages[at].text, BRIEF))
+    narration = choice.places_of_kind(Kind.NARRATION) if room >= LARGE else []
+    for at in (*choice.places_of_kind(Kind.REPORT), *closings, *narration):
         choice.add(at, messages[at].text)
     return choice.texts
 
@@ -64,17 +64,17 @@ class _Choice:
         self._room = room
         self._size = size
 
-    def places(self, kind: Kind) -> list[int]:
+    def places_of_kind(self, kind: Kind) -> list[int]:
         """The places of the messages of a kind, the latest first."""
         found: Iterable[int] = range(len(self._messages) - 1, -1, -1)
         return [at for at in found if self._messages[at].kind is kind]
 
     def add_summary(self, needed: int) -> None:
         """Show what the client summed up last, where what was said takes more than the room, ``needed`` characters."""
-        summaries = self.places(Kind.SUMMARY)
+        summaries = self.places_of_kind(Kind.SUMMARY)
         if needed > self._room and summaries:
             text = self._messages[summaries[0]].text
-            self.add(summaries[0], talk.shortened(text, round(self._room * SUMMARY_PART)))
+            self.add(summaries[0], talk.shorten_text(text, round(self._room * SUMMARY_PART)))
 
     def add_current(self, current: int) -> None:
         """Show what was said since the last request, the latest first, in a part of the room."""

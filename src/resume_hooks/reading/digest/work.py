@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 from resume_hooks.reading.digest import shell
 from resume_hooks.reading.digest.collector import LineageFacts
-from resume_hooks.reading.digest.entries import DigestEntry, entry, redacted
+from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_learn
 from resume_hooks.reading.digest.facts import EMPTY_ANSWERS, FileChange, RecordPlace, ShellRun
-from resume_hooks.reading.digest.git_seen import removed_folders, started_in
-from resume_hooks.reading.digest.prose import cut
+from resume_hooks.reading.digest.git_seen import folder_of_run, removed_folders
+from resume_hooks.reading.digest.prose import cut_line
 from resume_hooks.reading.digest.repository import RepositoryState
 from resume_hooks.reading.digest.shell import SimpleCommand
 from resume_hooks.redaction.lazy_patterns import late
@@ -74,11 +74,15 @@ def commands_of(facts: LineageFacts) -> list[ShellCommand]:
     for run in facts.runs:
         parts = parsed.get(run.command) or parsed.setdefault(run.command, shell.simple_commands(run.command))
         program = shell.program_of(parts)
-        rows.append(ShellCommand(run, parts, shell.core(run.command), program, _complaint(run) if program else ""))
+        rows.append(
+            ShellCommand(
+                run, parts, shell.core_of_command(run.command), program, _complaint_of_run(run) if program else ""
+            )
+        )
     return rows
 
 
-def _elsewhere(command: ShellCommand, home: str) -> str:
+def _folder_elsewhere(command: ShellCommand, home: str) -> str:
     """The folder that a command was run in, as told from ``home``; ``""`` if that is where, or it goes there itself."""
     folder = command.run.folder
     if not folder or not home or folder == home or _LEADING_CD.match(command.run.command):
@@ -113,7 +117,9 @@ def working_commands(commands: Sequence[ShellCommand], folder: str) -> CommandLi
         good = next((command for command in reversed(found) if command.worked), None)
         if good is not None and _is_run_again(good) and not _lost_its_folder(good, removed):
             weight = min(len(found), OFTEN) + OFTEN * found[-1].run.place.order / end
-            rows.append((-weight, -good.run.place.order, good, _runs(found, good, _elsewhere(good, folder))))
+            rows.append(
+                (-weight, -good.run.place.order, good, _runs_note(found, good, _folder_elsewhere(good, folder)))
+            )
     listed: Counter[str] = Counter()
     first: list[tuple[ShellCommand, str]] = []
     rest: list[tuple[ShellCommand, str]] = []
@@ -129,15 +135,15 @@ def working_commands(commands: Sequence[ShellCommand], folder: str) -> CommandLi
             continue  # put together of what is listed
         known |= parts
         typed = command.run.command
-        shown = redacted(typed) if "\n" in typed else typed  # an escape before a secret hides it
-        row = entry(shell.at_home(shown, folder), command.run.place, note, LONGEST)
+        shown = redact_and_learn(typed) if "\n" in typed else typed  # an escape before a secret hides it
+        row = make_entry(shell.command_at_home(shown, folder), command.run.place, note, LONGEST)
         (checks if _is_check(command) else others).append(row)
     return CommandList(tuple(checks), tuple(others))
 
 
 def _lost_its_folder(command: ShellCommand, removed: Sequence[tuple[str, int]]) -> bool:
     """Whether the folder in which a command worked is a temporary one, or was removed later on."""
-    folder = started_in(command.run, command.parts)
+    folder = folder_of_run(command.run, command.parts)
     if folder != command.run.folder and TEMPORARY.search(f"{folder}/"):
         return True
     gone_later = [gone for gone, order in removed if command.run.place.order < order]
@@ -188,7 +194,7 @@ def _is_run_again(command: ShellCommand) -> bool:
     return len(typed) <= LONGEST and _ONCE_ONLY.search(typed) is None and _PROBE.search(typed) is None
 
 
-def _runs(found: Sequence[ShellCommand], good: ShellCommand, folder: str) -> str:
+def _runs_note(found: Sequence[ShellCommand], good: ShellCommand, folder: str) -> str:
     notes = [f"in {folder}"] if folder else []
     notes += [f"{len(found)} runs"] if len(found) > 1 else []
     if good.run.background:
@@ -200,7 +206,7 @@ def _runs(found: Sequence[ShellCommand], good: ShellCommand, folder: str) -> str
     if last.run.failed:
         notes.append(f"{which} failed{f', exit {last.run.status}' if last.run.status else ''}")
     elif last.complaint and last is not good:
-        notes.append(f"{which} printed: {cut(last.complaint, LINE // 2)}")
+        notes.append(f"{which} printed: {cut_line(last.complaint, LINE // 2)}")
     return ", ".join(notes)
 
 
@@ -217,16 +223,16 @@ def replaced_commands(commands: Sequence[ShellCommand]) -> Iterator[DigestEntry]
             continue
         if not _is_check(failed) and not failed.program.startswith(_CHANGING):
             continue  # a look around that failed is of no use to anybody
-        if _is_check(failed) and any(_closes(other, failed) for other in commands[index + 1 :] if other.worked):
+        if _is_check(failed) and any(_closes_failure(other, failed) for other in commands[index + 1 :] if other.worked):
             continue  # an edit solved it
         later = (other for other in commands[index + 1 : index + SOON] if other.worked)
         instead = next((other for other in later if _is_like(failed, other)), None)
         if _ONCE_ONLY.search(failed.run.command) and instead is None:
             continue
-        said = f"`{cut(redacted(failed.core), NAMED)}` {problem}"
+        said = f"`{cut_line(redact_and_learn(failed.core), NAMED)}` {problem}"
         if instead and instead.core != failed.core:
-            said = f"{said}; then `{cut(redacted(instead.core), LINE)}` worked"
-        yield entry(said, failed.run.place, most=LONGEST)
+            said = f"{said}; then `{cut_line(redact_and_learn(instead.core), LINE)}` worked"
+        yield make_entry(said, failed.run.place, most=LONGEST)
 
 
 LIKE = 0.6  # part of the words of two commands that are the same where one was tried in place of the other
@@ -256,18 +262,18 @@ def open_errors(facts: LineageFacts, commands: Sequence[ShellCommand], since: in
             continue
         if not _is_check(command) and not command.program.startswith(_CHANGING):
             continue  # a look around that failed stands for nothing
-        if not any(_closes(later, command) for later in good):
-            yield entry(f"`{cut(redacted(command.core), NAMED)}` {problem}", command.run.place)
+        if not any(_closes_failure(later, command) for later in good):
+            yield make_entry(f"`{cut_line(redact_and_learn(command.core), NAMED)}` {problem}", command.run.place)
     for tool, said in facts.tool_errors.items():
         if said.place.order > since:
-            yield entry(f"{tool}: {cut(redacted(said.text[:TELLING_ERROR]), LINE)}", said.place)
+            yield make_entry(f"{tool}: {cut_line(redact_and_learn(said.text[:TELLING_ERROR]), LINE)}", said.place)
 
 
-def _closes(later: ShellCommand, failed: ShellCommand) -> bool:
+def _closes_failure(later: ShellCommand, failed: ShellCommand) -> bool:
     """Whether a command that worked shows that an earlier failure no longer stands."""
     if later.run.place.order < failed.run.place.order:
         return False
-    programs, others = _programs(failed), _programs(later)
+    programs, others = _programs_of_command(failed), _programs_of_command(later)
     tools = {program.split()[0] for program in programs} - _SHARED_TOOLS
     return bool(programs & others) or bool(tools & {program.split()[0] for program in others})
 
@@ -279,7 +285,7 @@ _SHARED_TOOLS = frozenset({
 """Programs whose parts have nothing in common, or that stand before what a command is about."""
 
 
-def _programs(command: ShellCommand) -> set[str]:
+def _programs_of_command(command: ShellCommand) -> set[str]:
     """The programs that a command runs, but for those that only move files."""
     found = {shell.program_of((part,)) for part in command.parts} - {""}
     return {program for program in found if program.split()[0] not in {"cp", "mv", "rm", "mkdir"}} or found
@@ -288,14 +294,14 @@ def _programs(command: ShellCommand) -> set[str]:
 def _what_failed(command: ShellCommand) -> str:
     """How a command failed, in its output's words; ``""`` if it is not known to have failed."""
     if not command.run.failed:
-        return f"exit 0, but: {cut(command.complaint, LINE)}" if command.complaint else ""
+        return f"exit 0, but: {cut_line(command.complaint, LINE)}" if command.complaint else ""
     rows = [row.strip() for row in command.run.output.split("\n") if row.strip() and not row.startswith("Exit code")]
     telling = list(dict.fromkeys(filter(_TELLING.search, rows)))[:TELLING_ROWS]
-    said = cut(" / ".join(telling) or (rows[-1] if rows else "no output"), WORDS)
+    said = cut_line(" / ".join(telling) or (rows[-1] if rows else "no output"), WORDS)
     return f"exit {command.run.status}: {said}" if command.run.status else f"failed: {said}"
 
 
-def _complaint(run: ShellRun) -> str:
+def _complaint_of_run(run: ShellRun) -> str:
     """The line in which the output of a command that ended well says that it did not: a pipe hides the exit status."""
     if run.failed:
         return ""
@@ -352,7 +358,7 @@ class Paths:
         self.folder = folder
         self._git = git
 
-    def relative(self, path: str, folder: str = "") -> str:
+    def relative_path(self, path: str, folder: str = "") -> str:
         """A path, relative to ``folder``, else to the home folder: without that where it lies in it."""
         home = self.folder
         kind = ntpath if _WINDOWS.match(home) or _WINDOWS.match(path) else posixpath
@@ -360,7 +366,7 @@ class Paths:
         inside = home and whole.startswith(kind.join(home, ""))
         return str(whole[len(kind.join(home, "")) :] if inside else whole)
 
-    def root_of(self, folder: str) -> str:
+    def git_root_of(self, folder: str) -> str:
         """The folder that git tells paths from, in ``folder``: the home folder, where nothing else is known."""
         known = self._git.root or self.folder
         return known if f"{folder}/".startswith(f"{known}/") else folder
@@ -377,13 +383,16 @@ def touched_files(
     """Files that were changed: by tools, by commands that name them, as git printed them."""
     found: dict[str, list[Touch]] = {}
     for change in changes:
-        found.setdefault(paths.relative(change.path, change.folder), []).append(Touch(change.place))
+        found.setdefault(paths.relative_path(change.path, change.folder), []).append(Touch(change.place))
     for command in commands:
         doubt = UNSURE if command.run.failed else ""
         forced = _REMOVES_FOLDER.search(command.run.command) is not None  # which fails for no folder
         proved = command.worked and (forced or shell.ends_with_all(command.run.command))
         for path, gone in islice(shell.changes_by(command.parts), WRITES):
-            name, touch = paths.relative(path, command.run.folder), Touch(command.run.place, doubt, gone and proved)
+            name, touch = (
+                paths.relative_path(path, command.run.folder),
+                Touch(command.run.place, doubt, gone and proved),
+            )
             found.setdefault(name, []).append(touch)
             if touch.removed:
                 for inner in (each for each in found if each.startswith(f"{name.rstrip('/')}/")):
@@ -395,7 +404,7 @@ def touched_files(
     began = min((*(change.place.order for change in changes[:1]), *works), default=0)
     before: set[str] = set()
     for command in commands:
-        listed = set(islice(_listed(command, paths), LISTINGS))
+        listed = set(islice(_files_listed(command, paths), LISTINGS))
         if command.run.place.order < began:
             before |= listed
             continue
@@ -404,13 +413,13 @@ def touched_files(
     return found
 
 
-def _listed(command: ShellCommand, paths: Paths) -> Iterator[str]:
-    if "git" not in command.run.command or (moved := shell.started_in(command.parts)) is None:
+def _files_listed(command: ShellCommand, paths: Paths) -> Iterator[str]:
+    if "git" not in command.run.command or (moved := shell.folder_after_cd(command.parts)) is None:
         return
     folder = posixpath.join(command.run.folder, moved)
     listed = shell.listed_by_git(command.parts, command.run.output)
-    yield from (paths.relative(path, folder) for path in listed.here)
-    yield from (paths.relative(path, paths.root_of(folder)) for path in listed.rooted)
+    yield from (paths.relative_path(path, folder) for path in listed.here)
+    yield from (paths.relative_path(path, paths.git_root_of(folder)) for path in listed.rooted)
 
 
 def changed_files(found: dict[str, list[Touch]], paths: Paths) -> Iterator[DigestEntry]:
@@ -431,7 +440,9 @@ def changed_files(found: dict[str, list[Touch]], paths: Paths) -> Iterator[Diges
         if path in contents:  # a folder that a command named, beside the files in it
             if path in removed:
                 files = counted(sum(inner in folded for inner in contents[path]), "file")
-                yield DigestEntry(f"{_shown(path)}/", str(_last_touch(found[path]).place), f"{REMOVED} with {files}")
+                yield DigestEntry(
+                    f"{_shown_path(path)}/", str(_last_touch(found[path]).place), f"{REMOVED} with {files}"
+                )
             continue
         listed += all(touch.doubt == LISTED for touch in found[path])
         if listed > MOST_LISTED:
@@ -443,7 +454,7 @@ def changed_files(found: dict[str, list[Touch]], paths: Paths) -> Iterator[Diges
             last.doubt,
             UNCOMMITTED if paths.is_dirty(path) else "",
         )
-        yield DigestEntry(_shown(path), str(last.place), ", ".join(filter(None, notes)))
+        yield DigestEntry(_shown_path(path), str(last.place), ", ".join(filter(None, notes)))
 
 
 def _last_touch(touches: Sequence[Touch]) -> Touch:
@@ -466,14 +477,14 @@ def _contents_of_folders(found: Mapping[str, list[Touch]]) -> dict[str, list[str
 
 def read_files(facts: LineageFacts, paths: Paths, found: dict[str, list[Touch]]) -> Iterator[DigestEntry]:
     """Files that were read and not changed, the latest first."""
-    changed = {_end_of(name) for name in found}
+    changed = {_end_of_path(name) for name in found}
     for (path, folder), place in reversed(facts.looked_at.items()):
-        name = paths.relative(path, folder)
-        if _end_of(name) not in changed and TEMPORARY.search(name) is None:
-            yield DigestEntry(_shown(name), str(place))
+        name = paths.relative_path(path, folder)
+        if _end_of_path(name) not in changed and TEMPORARY.search(name) is None:
+            yield DigestEntry(_shown_path(name), str(place))
 
 
-def _end_of(path: str) -> str:
+def _end_of_path(path: str) -> str:
     """The file and its folder: a worktree has another beginning."""
     return "/".join(path.split("/")[-2:])
 
@@ -503,21 +514,21 @@ _COMMITS_AND_LOGS = late(
 _LOGGED = late(r"(?:\A|\n)[0-9a-f]{7,40} [^\n]{3,}")
 
 
-def artefacts(facts: LineageFacts) -> Iterator[DigestEntry]:
+def entries_of_artefacts(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Commits, pull requests and the like, and the client's own summaries; the latest first."""
     for run in reversed(facts.runs):
         if "git" in run.command and "[" in run.output:
             for branch, commit, subject in _COMMIT.findall(f"\n{run.output}"):
-                yield entry(f"commit {commit} {subject}", run.answered, f"on {branch}")
+                yield make_entry(f"commit {commit} {subject}", run.answered, f"on {branch}")
         elif logged := _logged_commit(run):
-            yield entry(f"commit {logged}", run.answered)
+            yield make_entry(f"commit {logged}", run.answered)
         elif subject := _quiet_commit(run):
-            yield entry(f"commit: {subject}", run.place)
+            yield make_entry(f"commit: {subject}", run.place)
         if not run.failed and "https://" in run.output and _MAKES.search(run.command):
             links = (_LINK.match(url) for url in _URL.findall(run.output))
-            yield from (entry(link.group(), run.answered) for link in links if link)
-    yield from (entry(link, place) for link, place in reversed(facts.links.items()))
+            yield from (make_entry(link.group(), run.answered) for link in links if link)
+    yield from (make_entry(link, place) for link, place in reversed(facts.links.items()))
 
 
-def _shown(path: str) -> str:
+def _shown_path(path: str) -> str:
     return plain_line(path if len(path) <= PATH else f"…{path[-PATH:]}")

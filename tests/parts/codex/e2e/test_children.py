@@ -151,8 +151,8 @@ def test_a_rewind_holds_what_stood_at_the_mark(every_codex: CodexHome, where: Wh
 
     client = every_codex
     parent = session(corpus_in(client, 1)[0], where)
-    mark = marks.place(parent, "try").mark
-    report = made(back.plan(parent, mark, "it was slower", where).child, where)
+    mark = marks.place_mark(parent, "try").mark
+    report = made(back.plan_back(parent, mark, "it was slower", where).child, where)
     sent, before = client.resume(report.session_id), client.resume(parent.session_id)
     assert [item for item in sent if item in before][: len(before) - 1] == before[:-1]
     assert "it was slower" in spoken(sent)

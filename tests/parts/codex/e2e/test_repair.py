@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive.child.write import write
-from resume_hooks.maintenance.fsck.repair import repaired
+from resume_hooks.maintenance.fsck.repair import plan_any_repair
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import resolve
 from tests.parts.codex import rollouts
@@ -48,7 +48,7 @@ def test_what_codex_refuses_it_resumes_repaired(
         with pytest.raises(AssertionError, match="asked nothing"):
             client.resume(rollouts.THREAD)
     path.write_bytes(before)
-    decided = repaired(resolve(rollouts.THREAD, "/", Where(), foreign=True), Where())
+    decided = plan_any_repair(resolve(rollouts.THREAD, "/", Where(), foreign=True), Where())
     assert [group.kind.code for group in decided.report.groups] == [code]
     sent = spoken(client.resume(write(decided.child, Where()).session_id))
     assert "find the needle" in sent

@@ -92,7 +92,7 @@ def compare(client: ClientVersion, home: ClientHome, api: MockApi, file: Path, s
     shutil.copytree(home.root, aside, symlinks=True)
     before = tree(home.cwd)
     seen, compared = [], 0
-    for prompt in history.read(locate.session_file(str(file))).prompts:
+    for prompt in history.read_file_history(locate.session_file(str(file))).prompts:
         wanted = theirs(client, home, api, session_id, prompt.uuid)
         shutil.rmtree(home.root)
         shutil.copytree(aside, home.root, symlinks=True)

@@ -16,7 +16,7 @@ import pytest
 from resume_hooks.derive.child.write import write
 from resume_hooks.parts.secrets import child, findings
 from resume_hooks.parts.secrets.findings import LEFT, ScrubFindings
-from resume_hooks.parts.secrets.purge import purge
+from resume_hooks.parts.secrets.purge import purge_secrets
 from resume_hooks.paths import Where
 from resume_hooks.sessions.session_files import session_file
 from tests.builders import assistant, session_bytes, tool_result, tool_use, user
@@ -85,13 +85,15 @@ def scrubs_well(content: bytes, client: ClientVersion, home: ClientHome, api: Mo
     before = path.read_bytes()
 
     found = looked(home, path)
-    made = write(child.plan(found.session, Where(environ_of(home)), found.scanner), Where(environ_of(home)))
+    made = write(
+        child.plan_scrubbed_child(found.session, Where(environ_of(home)), found.scanner), Where(environ_of(home))
+    )
     assert path.read_bytes() == before
     assert sent(client, home, api, made.session_id) == without(whole)
 
-    rows = purge(looked(home, path), Where(environ_of(home)))
+    rows = purge_secrets(looked(home, path), Where(environ_of(home)))
     assert [row for row in rows if row.state == LEFT] == []
-    assert str(path) not in {row.place.path for row in looked(home, path).held}
+    assert str(path) not in {row.place.path for row in looked(home, path).places_to_change}
     assert sent(client, home, api, path.stem) == without(whole)
     assert all(message["content"] for message in api.main_requests()[0]["messages"])
 

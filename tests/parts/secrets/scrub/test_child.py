@@ -33,7 +33,7 @@ def path(config_home: ConfigHome) -> Path:
 def scrubbed(home: ConfigHome, path: Path) -> Path:
     """The child."""
     found = findings.look_everywhere(session_file(str(path)), home.where)
-    return Path(write(child.plan(found.session, home.where, found.scanner), home.where).file)
+    return Path(write(child.plan_scrubbed_child(found.session, home.where, found.scanner), home.where).file)
 
 
 def test_the_child_holds_none_and_the_parent_all(config_home: ConfigHome, path: Path) -> None:
@@ -42,7 +42,7 @@ def test_the_child_holds_none_and_the_parent_all(config_home: ConfigHome, path: 
     made = scrubbed(config_home, path)
     assert {each: (each.read_bytes(), each.stat().st_mtime) for each in before} == before
     assert not [place for place in places_with(config_home) if made.stem in place]
-    assert all(not each.found for each in Cleaner().file(str(made), lines=True))
+    assert all(not each.found for each in Cleaner().clean_file(str(made), lines=True))
     beside = made.with_suffix("") / "tool-results"
     assert (beside / "big.txt").read_bytes() == b"line\ntoken [secret removed: github-pat]\n"
     assert (beside / "clean.txt").samefile(path.with_suffix("") / "tool-results" / "clean.txt")
@@ -55,7 +55,7 @@ def test_its_figure_is_that_of_a_trim(config_home: ConfigHome) -> None:
     session = session_file(write_session(config_home.project(), SESSION, rows))
     sent = read(session).context.tokens
     assert sent > 6_000
-    assert child.plan(session, config_home.where, Cleaner()).sizes == Sizes(sent, sent)
+    assert child.plan_scrubbed_child(session, config_home.where, Cleaner()).sizes == Sizes(sent, sent)
 
 
 def test_its_chain_is_the_parents(config_home: ConfigHome, path: Path) -> None:
@@ -80,7 +80,7 @@ def test_copies_of_the_users_files_stay_behind(config_home: ConfigHome) -> None:
     row = {"type": "file-history-snapshot", "messageId": "u0", "snapshot": snapshot, "isSnapshotUpdate": False}
     planted.path.write_bytes(session_bytes([*records(), row]))
     found = findings.look_everywhere(session_file(str(planted.path)), config_home.where)
-    made = write(child.plan(found.session, config_home.where, found.scanner), config_home.where)
+    made = write(child.plan_scrubbed_child(found.session, config_home.where, found.scanner), config_home.where)
     assert [path.name for path in (config_home.config / "file-history" / made.session_id).iterdir()] == ["1b@v1"]
     assert any("did not come along" in warning for warning in made.warnings)
 
@@ -88,7 +88,7 @@ def test_copies_of_the_users_files_stay_behind(config_home: ConfigHome) -> None:
 def test_a_secret_that_stays_keeps_the_child_from_being_born(config_home: ConfigHome, path: Path) -> None:
     """What is read back is looked at once more; nothing of a child that failed is left."""
     found = findings.look_everywhere(session_file(str(path)), config_home.where)
-    decided = child.plan(found.session, config_home.where, found.scanner)
+    decided = child.plan_scrubbed_child(found.session, config_home.where, found.scanner)
     assert isinstance(decided.body, ChainRewrite)
     decided = replace(decided, body=replace(decided.body, mark=lambda body, _: body))
     with pytest.raises(CheckFailed, match="no secret is found in it"):
@@ -100,4 +100,4 @@ def test_nothing_was_said(config_home: ConfigHome) -> None:
     """A session of titles alone has no child."""
     path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes([custom_title(SECRETS[0])]))
     with pytest.raises(NothingToFork):
-        child.plan(session_file(str(path)), config_home.where, Cleaner())
+        child.plan_scrubbed_child(session_file(str(path)), config_home.where, Cleaner())

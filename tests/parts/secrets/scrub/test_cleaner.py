@@ -17,11 +17,11 @@ from resume_hooks.parts.secrets.literals import (
     LONGEST_NAMED,
     NAMED,
     Literals,
-    forms_of,
+    encoded_lines_of,
     is_telling,
     is_token,
-    lines_of,
-    named,
+    parse_named_secrets,
+    written_forms_of,
 )
 from resume_hooks.redaction.texts import redact
 from tests.builders import assistant, line, user
@@ -49,8 +49,8 @@ def test_what_holds_nothing_is_the_same_bytes(raw: bytes) -> None:
     """However it is written, with any ending."""
     for cleaner in (Cleaner(), KNOWN):
         for ending in (b"", b"\n", b"\r\n"):
-            assert cleaner.line(raw + ending).raw == raw + ending
-        assert cleaner.text(raw).raw == raw
+            assert cleaner.clean_record(raw + ending).raw == raw + ending
+        assert cleaner.clean_text(raw).raw == raw
 
 
 FORMS = {
@@ -73,19 +73,19 @@ def test_known_secrets_go_in_every_form(text: str) -> None:
         json.dumps({"type": "x", "deep": [{text: 1}]}).encode(),
         b'{"torn": "' + json.dumps(text).encode(),
     ):
-        cleaned = KNOWN.line(raw)
+        cleaned = KNOWN.clean_record(raw)
         assert cleaned.found
         assert not cleaned.stuck
         assert b"[secret removed: github-pat]" in cleaned.raw
         assert ONE[4:24].encode() not in cleaned.raw
-        assert KNOWN.line(cleaned.raw).raw == cleaned.raw
-    assert KNOWN.text(text.encode()).raw != text.encode()
+        assert KNOWN.clean_record(cleaned.raw).raw == cleaned.raw
+    assert KNOWN.clean_text(text.encode()).raw != text.encode()
 
 
 def test_letters_that_are_escaped() -> None:
     """A secret is one however its letters are written."""
     escaped = "".join(f"\\u{ord(sign):04x}" for sign in ONE)
-    cleaned = KNOWN.line(f'{{"type":"x","t":"a {escaped} b","n":1.50}}'.encode())
+    cleaned = KNOWN.clean_record(f'{{"type":"x","t":"a {escaped} b","n":1.50}}'.encode())
     assert cleaned.raw == b'{"type":"x","t":"a [secret removed: github-pat] b","n":1.50}'
 
 
@@ -93,7 +93,7 @@ def test_only_the_strings_that_hold_one_change() -> None:
     """Numbers, spaces and other strings stay byte for byte."""
     raw = b'{"type" : "x", "big": 123456789012345678901234567890, "o": "\\u00e9", "t": "' + ONE.encode() + b'"}\r\n'
     for cleaner in (Cleaner(), KNOWN):
-        assert cleaner.line(raw).raw == raw.replace(ONE.encode(), b"[secret removed: github-pat]")
+        assert cleaner.clean_record(raw).raw == raw.replace(ONE.encode(), b"[secret removed: github-pat]")
 
 
 def test_an_image_and_ids_are_left_and_told() -> None:
@@ -101,7 +101,7 @@ def test_an_image_and_ids_are_left_and_told() -> None:
     data = base64.b64encode(b"\0" * 30 + ONE.encode() + b"\0" * 30).decode()
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
     raw = line(user([image], uuid="u"))
-    assert KNOWN.line(raw) == (raw, (), True)
+    assert KNOWN.clean_record(raw) == (raw, (), True)
 
 
 def test_thinking_goes_as_a_whole() -> None:
@@ -109,21 +109,24 @@ def test_thinking_goes_as_a_whole() -> None:
     told = {**THOUGHT, "thinking": f"use {ONE}"}
     kept = {**THOUGHT, "thinking": "of nothing"}
     record = assistant([told, kept, {"type": "text", "text": "yes"}], uuid="a")
-    assert json.loads(Cleaner().line(line(record)).raw)["message"]["content"] == [kept, {"type": "text", "text": "yes"}]
+    assert json.loads(Cleaner().clean_record(line(record)).raw)["message"]["content"] == [
+        kept,
+        {"type": "text", "text": "yes"},
+    ]
 
 
 def test_kinds_that_were_not_asked_for_stay() -> None:
     """With a kind only secrets of it go, whatever else is found."""
     raw = line(user(f"{ONE} here", uuid="u"))
-    assert Cleaner(["aws-access-token"]).line(raw).raw == raw
-    assert Cleaner(["github-pat"]).line(raw).raw != raw
+    assert Cleaner(["aws-access-token"]).clean_record(raw).raw == raw
+    assert Cleaner(["github-pat"]).clean_record(raw).raw != raw
 
 
 def test_secrets_over_several_lines_of_a_text() -> None:
     """A private key in a tool's output goes from its first line to its last."""
     body = "\n".join(base64.b64encode(bytes((n * 7 + m * 13) % 251 for m in range(48))).decode() for n in range(6))
     key = f"-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----"
-    cleaned = Cleaner().text(f"before\n{key}\nafter\n".encode())
+    cleaned = Cleaner().clean_text(f"before\n{key}\nafter\n".encode())
     assert cleaned.raw.startswith(b"before\n[secret removed: ")
     assert cleaned.raw.endswith(b"]\nafter\n")
     assert body.split("\n", maxsplit=1)[0].encode() not in cleaned.raw
@@ -147,7 +150,7 @@ def test_what_could_be_any_word_is_not_looked_for() -> None:
 def test_what_was_given_is_refused_without_being_told(given: bytes) -> None:
     """A secret that would be found everywhere, or is none."""
     with pytest.raises(UsageError) as refused:
-        named(given)
+        parse_named_secrets(given)
     assert "long enough" not in f"{refused.value} {refused.value.remedy}"
 
 
@@ -155,21 +158,23 @@ def test_a_secret_goes_with_the_rest_of_its_word() -> None:
     """A title that was cut short tells of a long repetitive key what the rule does not see in the whole of it."""
     key = "sk-ant-api03-" + "Ab3dE" * 18 + "xxAA"
     raw = line({"type": "ai-title", "aiTitle": f"kiwi token {key}"[:80] + "…"})
-    (found,) = Cleaner().line(raw).found
+    (found,) = Cleaner().clean_record(raw).found
     known = Cleaner(literals=Literals(dict.fromkeys(found.values, found.kind)), scanning=False)
     assert key.startswith(found.values[0])
-    assert known.line(f"see {key}, then".encode()).raw == b"see [secret removed: anthropic-api-key], then"
-    assert known.line(f"see {key[:50]}XY_1 then".encode()).raw == b"see [secret removed: anthropic-api-key] then"
+    assert known.clean_record(f"see {key}, then".encode()).raw == b"see [secret removed: anthropic-api-key], then"
+    assert (
+        known.clean_record(f"see {key[:50]}XY_1 then".encode()).raw == b"see [secret removed: anthropic-api-key] then"
+    )
     given = Cleaner(literals=Literals({"hunter": NAMED}), scanning=False)
-    assert given.line(b"the hunters").raw == b"the [secret removed: named]s", "what was given is meant as it is"
+    assert given.clean_record(b"the hunters").raw == b"the [secret removed: named]s", "what was given is meant as it is"
 
 
 @given(st.text(min_size=6, max_size=60).filter(lambda text: text.strip() and "\0" not in text))
 def test_any_text_is_found_in_all_its_forms(text: str) -> None:
     """Whatever characters a secret has."""
     literals = Literals({text: "named"})
-    for form in forms_of(text):
-        cleaned, kinds = literals.without(f"({form})")
+    for form in written_forms_of(text):
+        cleaned, kinds = literals.replace_secrets(f"({form})")
         assert kinds
         assert form not in cleaned or form in "([secret removed: named])"
 
@@ -179,7 +184,7 @@ def test_any_bytes_stay_but_for_the_secret(rest: bytes, value: str) -> None:
     """Nothing raises, and what is around a secret is as it was."""
     known = Cleaner(literals=Literals(dict.fromkeys(SECRETS, "k")), scanning=False)
     body = rest.replace(b"\n", b"").replace(b"\r", b"")
-    cleaned = known.line(b"#" + body + b" " + value.encode() + b"\n")
+    cleaned = known.clean_record(b"#" + body + b" " + value.encode() + b"\n")
     assert cleaned.raw == b"#" + body + b" [secret removed: k]\n"
 
 
@@ -190,12 +195,12 @@ def test_short_secrets_count_as_whole_tokens() -> None:
         *(False, False, False, False),
     ]
     cleaner = Cleaner(literals=Literals({}, {"q7!Zk2pWx": "password", "hunter2": "password"}), scanning=False)
-    cleaned = cleaner.line(b'{"t":"use\\nq7!Zk2pWx now, hunter2.","o":"hunter22 xhunter2"}')
+    cleaned = cleaner.clean_record(b'{"t":"use\\nq7!Zk2pWx now, hunter2.","o":"hunter22 xhunter2"}')
     told = b"[secret removed: password]"
     assert cleaned.raw == b'{"t":"use\\n%s now, %s.","o":"hunter22 xhunter2"}' % (told, told)
     assert not cleaned.stuck
-    assert cleaner.line(cleaned.raw).raw == cleaned.raw
-    assert cleaner.text(b"hunter2").raw == told
+    assert cleaner.clean_record(cleaned.raw).raw == cleaned.raw
+    assert cleaner.clean_text(b"hunter2").raw == told
 
 
 def test_each_line_of_a_key_tells() -> None:
@@ -203,21 +208,21 @@ def test_each_line_of_a_key_tells() -> None:
     body = [f"{'MIIEowIBAAKCAQEAzZ3kQ9mW7x'}{n}" for n in range(3)]
     for between in ("\n", "\\n", "\\\\n"):
         key = between.join(["-----BEGIN RSA PRIVATE KEY-----", *body, "-----END RSA PRIVATE KEY-----"])
-        assert list(lines_of(key)) == body
-    assert list(lines_of(body[0])) == []
+        assert list(encoded_lines_of(key)) == body
+    assert list(encoded_lines_of(body[0])) == []
 
 
 @pytest.mark.parametrize("text", list(hostile(4_000)), ids=lambda text: text[:16].encode("unicode_escape").decode())
 def test_no_text_takes_more_than_its_share(text: str) -> None:
     """Twice that of a redaction."""
     dirty = in_line(f"password: Hx7kQ2mZp9Lr4Tw8 {text}")
-    assert calls(lambda: Cleaner().line(dirty)) <= 2 * MOST * len(dirty)
+    assert calls(lambda: Cleaner().clean_record(dirty)) <= 2 * MOST * len(dirty)
 
 
 def test_blank_lines_cost_next_to_nothing() -> None:
     """A scrub passes them over."""
     cleaner = Cleaner()
-    assert calls(lambda: cleaner.line(b"\r\n")) <= 8
+    assert calls(lambda: cleaner.clean_record(b"\r\n")) <= 8
 
 
 SIZE = 350_000
@@ -241,10 +246,12 @@ WIDE = [pytest.param(text, marks=pytest.mark.wide) for text in MORE_REPEATED]
 
 WAYS: dict[str, Callable[[str], object]] = {
     "text": redact,
-    "scrubbed text": lambda text: Cleaner().text(f"{PASSWORD}{text}".encode()),
-    "scrubbed line": lambda text: Cleaner().line(json.dumps({"message": {"content": PASSWORD + text}}).encode()),
-    "torn line": lambda text: Cleaner().line(f'{{"content":"{PASSWORD}{text}}}'.encode()),
-    "key": lambda text: Cleaner().line(json.dumps({PASSWORD + text: [PASSWORD] * 9}).encode()),
+    "scrubbed text": lambda text: Cleaner().clean_text(f"{PASSWORD}{text}".encode()),
+    "scrubbed line": lambda text: Cleaner().clean_record(
+        json.dumps({"message": {"content": PASSWORD + text}}).encode()
+    ),
+    "torn line": lambda text: Cleaner().clean_record(f'{{"content":"{PASSWORD}{text}}}'.encode()),
+    "key": lambda text: Cleaner().clean_record(json.dumps({PASSWORD + text: [PASSWORD] * 9}).encode()),
 }
 
 
@@ -266,11 +273,11 @@ def test_many_known_secrets() -> None:
     secrets = {f"{number * 7919 % 100_003:05d}-Hx7kQ2mZp9": "password" for number in range(SIZE // 50)}
     cleaner = Cleaner(literals=Literals(secrets), scanning=False)
     text = "\n".join(f"it is {secret} today" for secret in secrets)
-    assert len(cleaner.text(text.encode()).found) == len(secrets)
+    assert len(cleaner.clean_text(text.encode()).found) == len(secrets)
 
 
 def test_many_cut_secrets() -> None:
     """What is left of a secret that was cut short, over and over."""
     secret = "Hx7kQ2mZp9Lr4Tw8Vb3nYc6dEs5gAu1j"
     cleaner = Cleaner(literals=Literals({secret: "password"}), scanning=False)
-    assert len(cleaner.text(f"{secret[:24]} ".encode() * (SIZE // 25)).found) == SIZE // 25
+    assert len(cleaner.clean_text(f"{secret[:24]} ".encode() * (SIZE // 25)).found) == SIZE // 25

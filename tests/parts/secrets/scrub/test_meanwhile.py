@@ -21,7 +21,7 @@ from resume_hooks.parts.secrets import purge as purging
 from resume_hooks.parts.secrets import purge as replacing
 from resume_hooks.parts.secrets.findings import HELD, LEFT, REMOVED, Holding
 from resume_hooks.parts.secrets.locations import OWN, TRANSCRIPT, Location
-from resume_hooks.parts.secrets.purge import purge
+from resume_hooks.parts.secrets.purge import purge_secrets
 from resume_hooks.paths import Where
 from resume_hooks.sessions.session_files import session_file
 from tests.builders import SESSION, ConfigHome, assistant, session_bytes, session_id, user
@@ -42,12 +42,12 @@ def path(config_home: ConfigHome) -> Path:
 
 def scrub(path: Path, environ: Mapping[str, str]) -> list[Holding]:
     """Scrub a session in place."""
-    return purge(findings.look_everywhere(session_file(str(path)), Where(environ)), Where(environ))
+    return purge_secrets(findings.look_everywhere(session_file(str(path)), Where(environ)), Where(environ))
 
 
 def beforehand(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> None:
     """Have some work done just before the session's own transcript is replaced, once."""
-    replace = replacing.replace
+    replace = replacing.replace_scrubbed
     done: list[Location] = []
 
     def late(place: Location, *rest: Any) -> None:
@@ -56,7 +56,7 @@ def beforehand(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> N
             work()
         replace(place, *rest)
 
-    monkeypatch.setattr(replacing, "replace", late)
+    monkeypatch.setattr(replacing, "replace_scrubbed", late)
 
 
 def test_a_child_that_is_born_meanwhile(config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,11 +20,11 @@ from resume_hooks.derive import untrim
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.parts.secrets import child, findings
-from resume_hooks.parts.secrets.audit import audit
+from resume_hooks.parts.secrets.audit import audit_sessions
 from resume_hooks.parts.secrets.cleaner import Cleaner
 from resume_hooks.parts.secrets.findings import LEFT, OUTSIDE, REMOVED, Holding, ScrubReach
-from resume_hooks.parts.secrets.literals import named
-from resume_hooks.parts.secrets.purge import clear_left, purge
+from resume_hooks.parts.secrets.literals import parse_named_secrets
+from resume_hooks.parts.secrets.purge import purge_secrets, sweep_leftovers_of_scrubs
 from resume_hooks.sessions import held_links, locate
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.layout import folder_of, vault
@@ -65,7 +65,7 @@ def scrub(
 ) -> list[Holding]:
     """Scrub a session in place."""
     found = findings.look_everywhere(session_file(str(path)), home.where, wanted=wanted, named=values)
-    return purge(found, home.where)
+    return purge_secrets(found, home.where)
 
 
 def test_nothing_is_left_anywhere(planted: Planted) -> None:
@@ -91,7 +91,7 @@ def test_nothing_is_left_anywhere(planted: Planted) -> None:
         *("file backup", "client"),
         *(["document"] if seam.is_there("documents") else []),
     }
-    assert not findings.look_everywhere(session_file(str(planted.path)), home.where, wanted=ALL).held
+    assert not findings.look_everywhere(session_file(str(planted.path)), home.where, wanted=ALL).places_to_change
 
 
 def test_no_link_of_ours_keeps_a_secret(planted: Planted) -> None:
@@ -206,8 +206,8 @@ def test_a_named_secret_goes_in_all_its_forms(config_home: ConfigHome) -> None:
         config_home.project() / f"{SESSION}.jsonl",
         session_bytes([user(f"it is {phrase}", uuid="u"), assistant(f"I noted {phrase}.", uuid="a", parent="u", ts=1)]),
     )
-    assert not findings.look_everywhere(session_file(str(path)), config_home.where).held
-    scrub(config_home, path, values=named(phrase.encode()))
+    assert not findings.look_everywhere(session_file(str(path)), config_home.where).places_to_change
+    scrub(config_home, path, values=parse_named_secrets(phrase.encode()))
     assert b"staple" not in path.read_bytes()
     assert path.read_bytes().count(b"[secret removed: named]") == 2
 
@@ -232,10 +232,10 @@ def test_a_session_of_which_the_vault_alone_has_a_copy(config_home: ConfigHome) 
     path.unlink()
     kept = locate.resolve(SESSION, "/", config_home.where)
     found = findings.look_everywhere(kept, config_home.where)
-    made = write(child.plan(kept, config_home.where, found.scanner), config_home.where)
+    made = write(child.plan_scrubbed_child(kept, config_home.where, found.scanner), config_home.where)
     assert SECRETS[0].encode() not in Path(made.file).read_bytes()
-    assert [row.place.kind for row in found.held] == ["unpacked", "vault"]
-    purge(found, config_home.where)
+    assert [row.place.kind for row in found.places_to_change] == ["unpacked", "vault"]
+    purge_secrets(found, config_home.where)
     assert places_with(config_home) == {}
     assert not verify(next(iter(manifest.all_archived(config_home.where))))
 
@@ -257,7 +257,7 @@ def test_a_secret_in_a_tools_name_and_in_a_key(config_home: ConfigHome) -> None:
     assert not places_with(config_home)
     assert not [row for row in rows if row.state == LEFT]
     assert b'"mcp__secret_removed"' in path.read_bytes() or b'"secret_removed"' in path.read_bytes()
-    assert not findings.look_everywhere(session_file(str(path)), config_home.where).held
+    assert not findings.look_everywhere(session_file(str(path)), config_home.where).places_to_change
 
 
 def test_what_a_child_holds_a_part_of(config_home: ConfigHome) -> None:
@@ -272,7 +272,7 @@ def test_what_a_child_holds_a_part_of(config_home: ConfigHome) -> None:
     path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes(told))
     found = findings.look_everywhere(session_file(str(path)), config_home.where)
     assert not found.short
-    assert not [row for row in purge(found, config_home.where) if row.state == LEFT]
+    assert not [row for row in purge_secrets(found, config_home.where) if row.state == LEFT]
     assert not any(part in path.read_bytes() for part in (b"q7!Zk2pWx", *(line.encode() for line in body)))
 
 
@@ -280,9 +280,9 @@ def test_what_a_child_holds_a_part_of(config_home: ConfigHome) -> None:
 def ways() -> list[Clean]:
     """Of lines with and without escapes, and of texts."""
     return [
-        lambda text: in_line(text, lambda line: Cleaner().line(line).raw, ascii_only=True),
-        lambda text: in_line(text, lambda line: Cleaner().line(line).raw, ascii_only=False),
-        lambda text: Cleaner().text(text.encode()).raw.decode(),
+        lambda text: in_line(text, lambda line: Cleaner().clean_record(line).raw, ascii_only=True),
+        lambda text: in_line(text, lambda line: Cleaner().clean_record(line).raw, ascii_only=False),
+        lambda text: Cleaner().clean_text(text.encode()).raw.decode(),
     ]
 
 
@@ -294,9 +294,9 @@ WANTED = ScrubReach(parents=True, others=True, file_backups=True, documents=True
 
 def scrubbed(home: ConfigHome) -> list[str]:
     """Scrub the planted session in place; what could not be done."""
-    clear_left(home.where)
+    sweep_leftovers_of_scrubs(home.where)
     session = session_file(str(home.project() / f"{SESSION}.jsonl"))
-    rows = purge(findings.look_everywhere(session, home.where, wanted=WANTED), home.where)
+    rows = purge_secrets(findings.look_everywhere(session, home.where, wanted=WANTED), home.where)
     return [f"{row.place.kind}: {row.why}" for row in rows if row.state == LEFT]
 
 
@@ -348,8 +348,8 @@ def path(config_home: ConfigHome) -> Path:
 
 def scrubbed_alone(home: ConfigHome, path: Path) -> list[Holding]:
     """Scrub a session in place; what is left."""
-    clear_left(home.where)
-    rows = purge(findings.look_everywhere(session_file(str(path)), home.where), home.where)
+    sweep_leftovers_of_scrubs(home.where)
+    rows = purge_secrets(findings.look_everywhere(session_file(str(path)), home.where), home.where)
     assert SECRETS[0].encode() not in path.read_bytes()
     return [row for row in rows if row.state == LEFT]
 
@@ -368,8 +368,8 @@ def test_a_note_that_can_not_be_read(config_home: ConfigHome, path: Path, note: 
     Path(folder, "manifest.json").write_bytes(note)
     (left,) = scrubbed_alone(config_home, path)
     assert (left.place.kind, left.place.path, "could not be looked at" in left.why) == ("vault", folder, True)
-    assert any(folder in said for said in audit(config_home.where, sessions=None).unread)
-    assert audit(config_home.where, sessions={SESSION}).unread == []
+    assert any(folder in said for said in audit_sessions(config_home.where, sessions=None).unread)
+    assert audit_sessions(config_home.where, sessions={SESSION}).unread == []
 
 
 def test_a_linked_vault(config_home: ConfigHome, path: Path) -> None:
@@ -379,7 +379,7 @@ def test_a_linked_vault(config_home: ConfigHome, path: Path) -> None:
     os.symlink(config_home.root / "elsewhere", home)
     (left,) = scrubbed_alone(config_home, path)
     assert (left.place.path, "symbolic link" in left.why) == (home, True)
-    assert any(home in said for said in audit(config_home.where, sessions={SESSION}).unread)
+    assert any(home in said for said in audit_sessions(config_home.where, sessions={SESSION}).unread)
 
 
 def test_a_newer_note_in_the_trash(config_home: ConfigHome, path: Path) -> None:
@@ -402,7 +402,7 @@ def test_a_folder_that_can_not_be_listed(
     laid(Path(closed) / "a.txt", SECRETS[0].encode())
     refuse(monkeypatch, closed)
     assert [row.place.path for row in scrubbed_alone(config_home, path)] == [closed]
-    assert any(closed in said for said in audit(config_home.where, sessions={SESSION}).unread)
+    assert any(closed in said for said in audit_sessions(config_home.where, sessions={SESSION}).unread)
 
 
 def test_a_linked_project_folder(config_home: ConfigHome, path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, sync_playwright
 
-from resume_hooks.parts.share.export.shared_page import MARK, packed
+from resume_hooks.parts.share.export.shared_page import MARK, pack_bundle
 from tests.builders import SESSION, ConfigHome, write_session
 from tests.needs import corpus_sessions, need
 from tests.parts.share.export.conftest import Exported, document, talk
@@ -217,7 +217,7 @@ def test_without_scripts(opened: Open, many_turns: Path) -> None:
 def test_a_shared_page(opened: Open, session: Path, config_home: ConfigHome, tmp_path: Path, scripts: bool) -> None:
     """First what was taken out, then the talk; what it carries is neither shown, nor found, nor run."""
     told = document(session, config_home)
-    with packed(told, config_home.where) as bundle:
+    with pack_bundle(told, config_home.where) as bundle:
         (tmp_path / "shared.html").write_bytes(b"".join(bundle.chunks(told)))
     page, troubles = opened(tmp_path / "shared.html", java_script_enabled=scripts)
     assert page.locator("main > aside").inner_text().startswith("This file holds the session, too.")

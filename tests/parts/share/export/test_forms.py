@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from resume_hooks.parts.share.export import MARKDOWN
-from resume_hooks.parts.share.export.as_markdown import as_markdown, escape, fence_text, tame
+from resume_hooks.parts.share.export.as_markdown import as_markdown, escape_markdown, fence_text, tame_markdown
 from resume_hooks.parts.share.export.parts import USER, TextPart
 from tests.builders import (
     SESSION,
@@ -128,7 +128,7 @@ def test_a_fence_that_nothing_inside_closes(text: str, fence: str) -> None:
 )
 def test_markdown_that_stays_in_its_place(text: str, shown: str) -> None:
     """HTML is text outside of code, nothing is loaded, links lead to the web, what is open is closed."""
-    assert tame(text) == shown
+    assert tame_markdown(text) == shown
 
 
 NESTINGS = [
@@ -165,7 +165,7 @@ PIECES = [
 
 def assert_nothing_lives(text: str) -> None:
     """For a reader of Markdown no image and no HTML stands in it but spans of code, and no fence is left open."""
-    for shown in (tame(text), "".join(as_markdown([TextPart(USER, text, "")]))):
+    for shown in (tame_markdown(text), "".join(as_markdown([TextPart(USER, text, "")]))):
         for preset in PRESETS:
             tokens = [one for token in preset.parse(shown) for one in (token, *(token.children or ()))]
             live = {one.content for one in tokens if one.type in {"html_block", "html_inline", "image"}}
@@ -195,12 +195,12 @@ def test_nothing_lives_in_any_text(text: str) -> None:
 )
 def test_plain_fences_stay(fence: str, around: str) -> None:
     """Code outside of lists and quotes is what it was."""
-    assert tame(around.replace("%s", fence)) == around.replace("%s", fence)
+    assert tame_markdown(around.replace("%s", fence)) == around.replace("%s", fence)
 
 
 def test_one_line_that_says_nothing_to_markdown() -> None:
     """A title in a heading, a cell, a link."""
-    assert escape("a|b [c](d) <i>\n# e `f`") == r"a\|b \[c\](d) &lt;i&gt; \# e \`f\`"
+    assert escape_markdown("a|b [c](d) <i>\n# e `f`") == r"a\|b \[c\](d) &lt;i&gt; \# e \`f\`"
 
 
 def test_what_a_local_command_printed_has_no_tags(config_home: ConfigHome, exported: Exported) -> None:

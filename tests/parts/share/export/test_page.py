@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.parts.share.export.page.markup import Html, element, escape, join, opening, visible
+from resume_hooks.parts.share.export.page.markup import Html, element, escape_html, join_markup, start_tag, visible
 from resume_hooks.parts.share.export.page.texts import (
     CLASSES,
     LANGUAGES,
@@ -19,11 +19,11 @@ from resume_hooks.parts.share.export.page.texts import (
     MOST_COMPARED,
     MOST_LINES,
     MOST_PROSE,
-    changed,
-    code,
-    difference,
-    picture,
-    prose,
+    code_markup,
+    count_changed_lines,
+    difference_markup,
+    picture_markup,
+    prose_markup,
 )
 from resume_hooks.parts.share.export.parts import MediaPart
 from tests.builders import SESSION, ConfigHome, write_session
@@ -42,9 +42,9 @@ def test_what_is_not_markup_is_escaped() -> None:
     """In content and in attributes; what was made here passes."""
     made = element("p", "<i>", element("b", "&"), title='"><script>', class_="x", hidden=True, lang=False)
     assert made == '<p title="&quot;&gt;&lt;script&gt;" class="x" hidden>&lt;i&gt;<b>&amp;</b></p>'
-    assert join(["<", Html("<br>")]) == "&lt;<br>"
-    assert escape(f"{Html('<b>')}") == "&lt;b&gt;"  # a string that was put together is none of ours
-    assert opening("a", data_x="1") == '<a data-x="1">'
+    assert join_markup(["<", Html("<br>")]) == "&lt;<br>"
+    assert escape_html(f"{Html('<b>')}") == "&lt;b&gt;"  # a string that was put together is none of ours
+    assert start_tag("a", data_x="1") == '<a data-x="1">'
     assert element("br") == "<br>"
 
 
@@ -84,7 +84,7 @@ def test_nothing_hides(text: str, shown: str) -> None:
 )
 def test_prose(text: str, shown: str) -> None:
     """Markdown as elements of a short list; HTML is text, images are words, links lead to the web."""
-    found = prose(text).removeprefix('<div class="prose" dir="auto">').removesuffix("</div>").strip()
+    found = prose_markup(text).removeprefix('<div class="prose" dir="auto">').removesuffix("</div>").strip()
     if shown:
         assert found == shown
     assert "<img" not in found
@@ -92,32 +92,32 @@ def test_prose(text: str, shown: str) -> None:
 
 def test_a_link() -> None:
     """It tells the other side nothing, and says where it leads."""
-    made = prose("[x](https://a.b/c?d=1&e)")
+    made = prose_markup("[x](https://a.b/c?d=1&e)")
     assert 'href="https://a.b/c?d=1&amp;e" rel="noreferrer noopener nofollow" target="_blank"' in made
 
 
 def test_a_text_that_no_parser_shall_read() -> None:
     """It is shown as it was typed."""
-    assert prose("*a* " * MOST_PROSE).startswith('<div class="typed" dir="auto">*a* *a*')
+    assert prose_markup("*a* " * MOST_PROSE).startswith('<div class="typed" dir="auto">*a* *a*')
 
 
 @pytest.mark.parametrize("nest", ["> " * 3_000 + "x", "[" * 3_000, "*" * 3_000 + "a", "`" * 3_001, "- " * 3_000])
 def test_prose_that_nests_without_end(nest: str) -> None:
     """It ends, soon, and as text."""
-    assert prose(nest)
+    assert prose_markup(nest)
 
 
 @pytest.mark.parametrize("language", sorted(set(LANGUAGES.values())))
 def test_coloured_code_says_what_it_said(language: str) -> None:
     """Whatever a lexer makes of it, every character is there, escaped."""
     text = "def f(x):\n\t'''<b>&\"'''\n  return \"${x}\" # <script>\n\n"
-    assert words(code(text, language)) == text
+    assert words(code_markup(text, language)) == text
 
 
 @pytest.mark.parametrize("word", ["", "no-such", "<script>", 'python" onload="x', "../../etc", "PYTHON", "x" * 9_999])
 def test_any_word_behind_a_fence(word: str) -> None:
     """It picks a lexer from a table, and never reaches the page."""
-    made = code("a < b", word)
+    made = code_markup("a < b", word)
     assert words(made) == "a < b"
     assert "onload" not in made
 
@@ -125,7 +125,7 @@ def test_any_word_behind_a_fence(word: str) -> None:
 def test_long_code_is_not_coloured() -> None:
     """It costs too much, and patterns of lexers are not to be trusted with it."""
     for text in ("def f():  # long\n" * (MOST // 10), "\n" * (MOST_LINES + 1), "x = " + "1" * LONGEST_LINE):
-        assert "<span" not in code(text, "python")
+        assert "<span" not in code_markup(text, "python")
     assert all(kind.startswith("Token.") for kind, _ in CLASSES)
 
 
@@ -133,8 +133,8 @@ def test_a_difference() -> None:
     """What went, what came, and a few lines around; of what lies between a mark."""
     old = "\n".join([f"line {n}" for n in range(40)])
     new = old.replace("line 3\n", "<new>\n").replace("line 30\n", "")
-    made = difference(old, new)
-    assert changed(old, new) == (2, 1)
+    made = difference_markup(old, new)
+    assert count_changed_lines(old, new) == (2, 1)
     assert '<span class="d-ins">+ &lt;new&gt;\n</span>' in made
     assert '<span class="d-del">- line 3\n</span>' in made
     assert '<span class="d-gap">' in made
@@ -143,7 +143,7 @@ def test_a_difference() -> None:
 
 def test_a_difference_of_long_texts() -> None:
     """They are not compared: all goes and all comes."""
-    assert changed("a\n" * (MOST_COMPARED + 1), "a\n") == (MOST_COMPARED + 1, 1)
+    assert count_changed_lines("a\n" * (MOST_COMPARED + 1), "a\n") == (MOST_COMPARED + 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -159,12 +159,12 @@ def test_a_difference_of_long_texts() -> None:
 )
 def test_what_is_no_image_is_told_in_words(kind: str, form: str, data: str) -> None:
     """Few kinds are shown, and of those only what is base64."""
-    assert picture(MediaPart(kind, form, data, "<about>")) == '<p class="note">[&lt;about&gt;]</p>'
+    assert picture_markup(MediaPart(kind, form, data, "<about>")) == '<p class="note">[&lt;about&gt;]</p>'
 
 
 def test_an_image() -> None:
     """It is held in the page."""
-    assert f'src="data:image/png;base64,{PNG}"' in picture(MediaPart("image", "image/png", PNG, "image, png"))
+    assert f'src="data:image/png;base64,{PNG}"' in picture_markup(MediaPart("image", "image/png", PNG, "image, png"))
 
 
 def test_the_policy_names_what_may_run(session: Path, exported: Exported) -> None:

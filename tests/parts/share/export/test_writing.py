@@ -12,15 +12,15 @@ import pytest
 
 from resume_hooks.errors import CheckFailed, WriteFailed
 from resume_hooks.parts.share.export import writing
-from resume_hooks.parts.share.export.document import file_name
-from resume_hooks.parts.share.export.writing import require_place, write
+from resume_hooks.parts.share.export.document import document_file_name
+from resume_hooks.parts.share.export.writing import require_replaceable, write_document
 from resume_hooks.storage import atomic
 
 
 def test_a_new_file(tmp_path: Path) -> None:
     """For its owner alone; the digest is that of what was written."""
     path = tmp_path / "a.html"
-    done = write(str(path), iter([b"one", b"two"]), None)
+    done = write_document(str(path), iter([b"one", b"two"]), None)
     assert path.read_bytes() == b"onetwo"
     assert (done.size, done.sha256) == (6, hashlib.sha256(b"onetwo").hexdigest())
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -33,7 +33,7 @@ def test_places_where_nothing_is_written(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     for place in ("link", "nowhere/a.html", "folder"):
         with pytest.raises(WriteFailed):
-            require_place(str(tmp_path / place), force=True)
+            require_replaceable(str(tmp_path / place), force=True)
     assert not (tmp_path / "target").exists()
 
 
@@ -42,11 +42,11 @@ def test_a_file_that_came_meanwhile(tmp_path: Path) -> None:
     path = tmp_path / "a.html"
     path.write_bytes(b"theirs")
     with pytest.raises(WriteFailed):
-        write(str(path), iter([b"new"]), None)
-    over = require_place(str(path), force=True)
+        write_document(str(path), iter([b"new"]), None)
+    over = require_replaceable(str(path), force=True)
     path.write_bytes(b"theirs, longer")
     with pytest.raises(WriteFailed, match="meanwhile"):
-        write(str(path), iter([b"new"]), over)
+        write_document(str(path), iter([b"new"]), over)
     assert path.read_bytes() == b"theirs, longer"
     assert os.listdir(tmp_path) == ["a.html"]
 
@@ -58,7 +58,7 @@ def test_a_failure_at_each_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     path = tmp_path / "a.html"
     if there:
         path.write_bytes(b"mine")
-    over = require_place(str(path), force=True)
+    over = require_replaceable(str(path), force=True)
 
     def fail(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
@@ -72,12 +72,12 @@ def test_a_failure_at_each_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     if step == "replace" and not there:
         return
     if step == "read":
-        monkeypatch.setattr(writing, "measured", lambda _: None)
+        monkeypatch.setattr(writing, "measure_chunks", lambda _: None)
     elif step != "chunk":
         owner, name = {"fsync": (os, "fsync"), "link": (atomic, "name_exclusively"), "replace": (os, "replace")}[step]
         monkeypatch.setattr(owner, name, fail)
     with pytest.raises((WriteFailed, CheckFailed)):
-        write(str(path), chunks(), over)
+        write_document(str(path), chunks(), over)
     monkeypatch.undo()
     assert os.listdir(tmp_path) == (["a.html"] if there else [])
     assert not there or path.read_bytes() == b"mine"
@@ -99,5 +99,5 @@ def test_a_failure_at_each_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 )
 def test_names(title: str, name: str) -> None:
     """Words of the title and the id: fit for every file system, whatever the title is."""
-    assert file_name(title, "1a2b3c4d-0000-4000-8000-000000000000", "html") == name
+    assert document_file_name(title, "1a2b3c4d-0000-4000-8000-000000000000", "html") == name
     assert len(name.encode()) < 200

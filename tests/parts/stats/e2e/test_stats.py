@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from resume_hooks.parts.stats.cache import gather
-from resume_hooks.parts.stats.totals import figures
+from resume_hooks.parts.stats.cache import gather_counts
+from resume_hooks.parts.stats.totals import make_figures
 from resume_hooks.paths import Where
 from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
 from tests.e2e.harness.mock_api import MockApi
@@ -16,7 +16,7 @@ def test_hook_times_of_a_real_session(client: ClientVersion, home: ClientHome, a
     """A turn with the plugin and a hook of the user's: its end has one of each, and the API's tokens are counted."""
     home.write_settings({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "sleep 0.2"}]}]}})
     run_print(client, home, api, "hello", plugin_dir=plugin_at(tmp_path / "plugin"), extra_env=ENGINE)
-    found = figures(gather(Where(home.env())).transcripts, "")
+    found = make_figures(gather_counts(Where(home.env())).transcripts, "")
     stops = {row.ours: row for row in found.hooks if row.event == "Stop"}
     assert {whose: row.times for whose, row in stops.items()} == {True: 1, False: 1}
     assert stops[False].median >= 200

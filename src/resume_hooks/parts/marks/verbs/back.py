@@ -11,7 +11,7 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import NoMark
 from resume_hooks.parts.marks import back, state
 from resume_hooks.parts.marks.back import BackPlan
-from resume_hooks.parts.marks.cards import left_alone
+from resume_hooks.parts.marks.cards import untouched_lines
 from resume_hooks.parts.marks.fork_point import fork_point
 from resume_hooks.parts.marks.state import refuse_subagent
 from resume_hooks.parts.marks.verbs import BackOptions
@@ -28,23 +28,23 @@ def go_back(options: BackOptions) -> None:
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
     require_whole(session)
     refuse_subagent(session)
-    mark = state.find(session.session_id) or fork_point(session, options.where)
+    mark = state.find_mark(session.session_id) or fork_point(session, options.where)
     if mark is None:
         way = f"Set one first: resume-hooks mark {session.session_id}"
         raise NoMark(state.NONE, f"{way}. Only a fork goes back without one.")
     report = (
         options.report if options.report != "-" else sys.stdin.buffer.read(MAX_BYTES + 1).decode("utf-8", "replace")
     )
-    decided = back.plan(session, mark, report, options.where, options.output_dir)
-    with state.used(mark) if not options.dry_run else contextlib.nullcontext():
+    decided = back.plan_back(session, mark, report, options.where, options.output_dir)
+    with state.use_up_mark(mark) if not options.dry_run else contextlib.nullcontext():
         made = make(options, decided.child)
-    answer(options, made, {"back": decided}, lambda: _text(decided, made))
+    answer(options, made, {"back": decided}, lambda: _back_text(decided, made))
 
 
-def _text(decided: BackPlan, made: Receipt) -> str:
+def _back_text(decided: BackPlan, made: Receipt) -> str:
     facts: list[tuple[str, object]] = [("goal", one_line(decided.mark.goal, 300))] if decided.mark.goal else []
     facts += [("back to", f"where this fork left {decided.mark.left}")] if decided.mark.left else []
     facts += [("report", f"{len(decided.report):,} characters")] if decided.report else []
-    notes = left_alone(made, decided.left_out, "the old one")
+    notes = untouched_lines(made, decided.left_out, "the old one")
     facts += zip(("note", *[""] * len(notes)), notes, strict=False)
     return receipt_text(made, facts)

@@ -7,7 +7,7 @@ from resume_hooks.cli.output import table
 from resume_hooks.clock import minute
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.parts.marks import state
-from resume_hooks.parts.marks.state import Mark, place, refuse_subagent
+from resume_hooks.parts.marks.state import Mark, place_mark, refuse_subagent
 from resume_hooks.parts.marks.verbs import MarkOptions
 from resume_hooks.sessions.agents.registry import require_whole
 from resume_hooks.sessions.archived.sessions import require_own
@@ -23,21 +23,21 @@ def set_mark(options: MarkOptions) -> None:
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
     require_whole(session)
     refuse_subagent(session)
-    active = state.find(session.session_id)
+    active = state.find_mark(session.session_id)
     if not (options.show or options.clear):
-        _new(session, active, options)
+        _set_new_mark(session, active, options)
         return
     cleared = active is not None and options.clear and not options.dry_run
     if cleared:
-        state.clear(session.session_id)
+        state.clear_mark(session.session_id)
     done = "forgotten" if cleared else "would be forgotten" if options.clear else "active"
-    _answer(options, session, active, done, written=cleared)
+    _print_mark(options, session, active, done, written=cleared)
 
 
-def _new(session: SessionFile, active: Mark | None, options: MarkOptions) -> None:
+def _set_new_mark(session: SessionFile, active: Mark | None, options: MarkOptions) -> None:
     """Set a mark; replace an active one only with ``--yes``."""
     require_own(session, options.where)
-    placed = place(session, options.goal)
+    placed = place_mark(session, options.goal)
     same = active is not None and active.is_at(placed.mark)
     if active is not None and not same and not options.yes:
         goal = f", '{one_line(active.goal, 80)}'" if active.goal else ""
@@ -47,13 +47,13 @@ def _new(session: SessionFile, active: Mark | None, options: MarkOptions) -> Non
         )
     writes = not same and not options.dry_run
     if writes:
-        state.keep(placed.mark)
+        state.save_mark(placed.mark)
     mark = active if same else placed.mark
     done = "set" if writes else "already set" if same else "would be set"
-    _answer(options, session, mark, done, None if same else active, written=writes)
+    _print_mark(options, session, mark, done, None if same else active, written=writes)
 
 
-def _answer(
+def _print_mark(
     options: MarkOptions,
     session: SessionFile,
     mark: Mark | None,
@@ -62,7 +62,7 @@ def _answer(
     *,
     written: bool,
 ) -> None:
-    """Tell of the ``mark`` that this is about, the one that it ``replaced``, and what was done with it."""
+    """Print the ``mark``, the one that it ``replaced``, and what was ``done`` with it."""
     data = {
         "session_id": session.session_id,
         "file": session.original,
@@ -71,10 +71,10 @@ def _answer(
         "mark": mark,
         "replaced": replaced,
     }
-    options.emit(data, lambda: _text(mark, replaced, done))
+    options.emit(data, lambda: _mark_text(mark, replaced, done))
 
 
-def _text(mark: Mark | None, replaced: Mark | None, done: str) -> str:
+def _mark_text(mark: Mark | None, replaced: Mark | None, done: str) -> str:
     if mark is None:
         return state.NONE
     return table(

@@ -1,4 +1,4 @@
-"""``delete --other-copies``: of a session that lies in several folders all copies but one."""
+"""``delete --other-copies``: delete all copies but one of a session that lies in several folders."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from resume_hooks.cli.output import say
 from resume_hooks.cli.trash import NOT_DELETED, facts_of
 from resume_hooks.cli.verbs.archives import DeleteOptions
 from resume_hooks.errors import UsageError
-from resume_hooks.parts.moved.copies import choose
+from resume_hooks.parts.moved.copies import choose_copy
 from resume_hooks.sessions.archived.layout import real
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted
 
 
-def delete_others(options: DeleteOptions) -> None:
-    """Move all copies of a session but one to the trash. UsageError beside --empty-trash, and as ``choose``."""
+def delete_other_copies(options: DeleteOptions) -> None:
+    """Move all copies of a session but one to the trash. UsageError beside --empty-trash, and as ``choose_copy``."""
     if options.empty_trash:
         raise UsageError("--other-copies is for a SESSION", "Leave --empty-trash out.")
     asks = options.asks("Deleting")
     named = options.located()
-    chosen = choose(named, options.where, by_path=os.path.basename(named.path) in str(options.locator))
+    chosen = choose_copy(named, options.where, by_path=os.path.basename(named.path) in str(options.locator))
     plans = [delete.plan(other, options.where) for other in chosen.others]
     if not (options.force or options.dry_run):
         delete.require_quiet(chosen.kept, options.where)

@@ -1,4 +1,4 @@
-"""``rehome``: every session of a folder that moved becomes, in a copy, a session of the folder as it is called now."""
+"""``rehome``: copy every session of a folder that moved to its present path."""
 
 from __future__ import annotations
 
@@ -7,24 +7,26 @@ import os
 from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import at_work, table
 from resume_hooks.errors import SessionNotFound, UsageError
-from resume_hooks.parts.moved.rehome import THERE, former_folder, is_left, own_sessions, rehome
+from resume_hooks.parts.moved.rehome import THERE, copy_sessions_home, former_folder, is_still_there, own_sessions
 from resume_hooks.parts.moved.verbs import RehomeOptions
 from resume_hooks.system.text import counted
 
 
 def rehome_folder(options: RehomeOptions) -> int:
-    """Copy the sessions of the folder that moved; 1 where one could not be copied."""
-    new = _folder(options.home or "")
+    """Copy the sessions of the folder that moved; returns 1 if one could not be copied."""
+    new = _absolute_folder(options.home or "")
     if not os.path.isdir(new):
-        raise UsageError(f"{new} is no folder", "Name the folder as it is called now.")
-    old = _folder(options.folder) if options.folder else former_folder(new, options.where)
-    if is_left(old, options.where):
+        raise UsageError(f"{new} is not a folder", "Name the folder by its present path.")
+    old = _absolute_folder(options.folder) if options.folder else former_folder(new, options.where)
+    if is_still_there(old, options.where):
         raise UsageError(f"{old} is still there", "Its sessions go on there; fork --home copies one of them.")
     sessions = own_sessions(old, options.where)
     if not sessions:
-        raise SessionNotFound(f"No session was started in {old}", "See resume-hooks sessions --all for what there is.")
+        raise SessionNotFound(
+            f"No session was started in {old}", "See resume-hooks sessions --all for the sessions of all folders."
+        )
     with at_work("Copying", quiet=options.as_json) as advance:
-        made, left = rehome(sessions, new, options.where, advance, dry_run=options.dry_run)
+        made, left = copy_sessions_home(sessions, new, options.where, advance, dry_run=options.dry_run)
     warnings = list(dict.fromkeys(warning for receipt in made for warning in receipt.warnings))
     data = {"was": old, "home": new, "made": made, "left_out": left}
     verb = "Would copy" if options.dry_run else "Copied"
@@ -35,5 +37,5 @@ def rehome_folder(options: RehomeOptions) -> int:
     return int(any(one.why != THERE for one in left))
 
 
-def _folder(named: str) -> str:
+def _absolute_folder(named: str) -> str:
     return os.path.abspath(os.path.join(current_folder(), os.path.expanduser(named)))

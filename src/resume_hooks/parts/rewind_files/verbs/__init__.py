@@ -6,12 +6,12 @@ from resume_hooks.cli.options import DRY_RUN, YES, VerbOptions, argument, comple
 
 
 class RewindFilesOptions(VerbOptions, body="resume_hooks.parts.rewind_files.verbs.rewind_files:rewind_files"):
-    """Put the files that SESSION tracked back as they were when a message was sent, before what came of it.
+    """Restore the files that SESSION tracked as they were when a message was sent, before the work on it.
 
-    The states are the client's file backups: files that its editing tools wrote. What a shell command did to other
-    files is in none of them. Everything is shown before it is written; what is overwritten or removed is kept in the
-    state folder, and --undo brings it back. Files outside the project, behind links, or of git are left alone; where
-    that is so, or a backup is gone, nothing is written without --partial. The conversation stays as it is.
+    The states are the client's file backups: files that its editing tools wrote. They don't have what a shell command
+    did to other files. Everything is shown before it is written; overwritten and removed files are copied to the state
+    folder, and --undo brings them back. Files outside the project, behind links, or of git are left alone; if there
+    are such files, or a backup is gone, nothing is written without --partial. The conversation stays as it is.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""``rewind-files``: the files of a project as they were at a message of a session, shown, asked about, put back."""
+"""``rewind-files``: show the files of a project as they were at a message, ask, and put them back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from resume_hooks.cli.output import say, table
 from resume_hooks.cli.with_fields import With
 from resume_hooks.errors import CantRestore, UsageError
 from resume_hooks.parts.rewind_files import files_at_prompt, history, writing
-from resume_hooks.parts.rewind_files.files_at_prompt import FORMS, Aim, told
+from resume_hooks.parts.rewind_files.files_at_prompt import FORMS, Aim, name_prompt
 from resume_hooks.parts.rewind_files.plan import Change, FilesPlan
 from resume_hooks.parts.rewind_files.verbs import RewindFilesOptions
 from resume_hooks.sessions.archived.sessions import require_own
@@ -21,13 +21,13 @@ from resume_hooks.sessions.open_sessions import why_open
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted, plain, plain_line
 
-MOST_LINES = 400  # lines of differences that are shown in all
+MOST_LINES = 400  # lines of differences that are shown in total
 NAMED = 3  # files that a refusal names
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 class _Asked(NamedTuple):
-    """What was asked for, decided."""
+    """The plan of the options, with the session that it is of."""
 
     session: SessionFile
     aimed: Aim | None
@@ -36,67 +36,67 @@ class _Asked(NamedTuple):
 
 
 def rewind_files(options: RewindFilesOptions) -> int:
-    """Show what changes, ask, and put the files back; 1 where some can't be."""
+    """Show the changes, ask, and put the files back; returns 1 if some can't be."""
     asks = options.asks("Putting files back")
-    asked = _asked(options)
-    decided, notes = asked.decided, _warnings(asked)
+    asked = _plan_of_options(options)
+    decided, notes = asked.decided, _warnings_of_plan(asked)
     if asks:
-        say("\n".join([_shown(asked), *(f"note: {note}" for note in notes)]))
+        say("\n".join([_plan_text(asked), *(f"note: {note}" for note in notes)]))
     if not options.dry_run:
         _require_complete(decided, partial=options.partial)
-    gone = sum(change.action == "delete" for change in decided.wanted)
-    files = f"{counted(len(decided.wanted), 'file')} back{f' ({gone:,} of them deleted)' if gone else ''}"
-    agreed = bool(decided.wanted) and options.agreed(f"Put {files}?", asks=asks)
-    kept = writing.write(decided, options.where) if agreed else ""
-    options.emit(_data(asked, kept), lambda: _outcome(asked, kept, seen=asks), () if asks else notes)
-    return int(bool(decided.left) and not options.dry_run)
+    gone = sum(change.action == "delete" for change in decided.wanted_changes)
+    files = f"{counted(len(decided.wanted_changes), 'file')} back{f' ({gone:,} of them deleted)' if gone else ''}"
+    agreed = bool(decided.wanted_changes) and options.agreed(f"Put {files}?", asks=asks)
+    kept = writing.write_files(decided, options.where) if agreed else ""
+    options.emit(_data_of_rewind(asked, kept), lambda: _outcome_text(asked, kept, seen=asks), () if asks else notes)
+    return int(bool(decided.left_changes) and not options.dry_run)
 
 
-def _asked(options: RewindFilesOptions) -> _Asked:
-    """The plan that the options ask for. UsageError for what does not go together."""
+def _plan_of_options(options: RewindFilesOptions) -> _Asked:
+    """The plan that the options ask for. UsageError for options that contradict each other."""
     if (options.to is None) is not options.undo:
-        raise UsageError("Say either --to or --undo", FORMS)
+        raise UsageError("Give either --to or --undo", FORMS)
     where, locator = options.where, options.locator
     if options.to is None:
         session = located(locator, where)
         return _Asked(session, None, writing.plan_undo(session.session_id, where), why_open(session, where))
-    wanted = files_at_prompt.parse(options.to)
+    wanted = files_at_prompt.parse_target(options.to)
     session = located(locator if locator is not None else wanted.session, where)
     if wanted.session is not None and located(wanted.session, where).session_id != session.session_id:
         raise UsageError("SESSION and --to name two sessions", "Leave SESSION out.")
     require_own(session, where)
-    read = history.read(session)
-    aimed = files_at_prompt.aim(read, wanted)
-    return _Asked(session, aimed, files_at_prompt.plan(read, aimed, where), why_open(session, where))
+    read = history.read_file_history(session)
+    aimed = files_at_prompt.aim_at_prompt(read, wanted)
+    return _Asked(session, aimed, files_at_prompt.plan_rewind(read, aimed, where), why_open(session, where))
 
 
 def _require_complete(decided: FilesPlan, *, partial: bool) -> None:
-    """CantRestore where some files can't be put back and nobody said that the others may be."""
-    left = decided.left
+    """CantRestore where some files can't be put back, and without ``--partial``."""
+    left = decided.left_changes
     if not left or partial:
         return
     named = "; ".join(f"{plain_line(change.place.path)}: {change.why}" for change in left[:NAMED])
     more = f"; and {len(left) - NAMED:,} more" if len(left) > NAMED else ""
     rest = (
-        f"--partial puts the other {counted(len(decided.wanted), 'file')} back."
-        if decided.wanted
+        f"--partial puts the other {counted(len(decided.wanted_changes), 'file')} back."
+        if decided.wanted_changes
         else "The others are unchanged."
     )
     raise CantRestore(f"{counted(len(left), 'file')} can't be put back: {named}{more}", f"Nothing was written. {rest}")
 
 
-def _warnings(asked: _Asked) -> list[str]:
+def _warnings_of_plan(asked: _Asked) -> list[str]:
     found = []
     if asked.aimed and not asked.aimed.exact:
         found.append(
-            "The client kept no state at this message: this is the last one before it, and edits came between."
+            "The client kept no state at this message: this is the last one before it, with edits between them."
         )
-    if asked.open and asked.decided.wanted:
+    if asked.open and asked.decided.wanted_changes:
         found.append(f"The session may be open ({asked.open}); its client does not know of changed files.")
     return found
 
 
-def _data(asked: _Asked, kept: str) -> dict[str, Any]:
+def _data_of_rewind(asked: _Asked, kept: str) -> dict[str, Any]:
     decided, session = asked.decided, asked.session
     return {
         "session_id": session.session_id,
@@ -104,60 +104,65 @@ def _data(asked: _Asked, kept: str) -> dict[str, Any]:
         "project": decided.root.folder,
         "undo": asked.aimed is None,
         "to": asked.aimed and With(asked.aimed, {"reference": f"{session.session_id}:{asked.aimed.prompt.line}"}),
-        "files": [With(change, {"status": _status(change, written=bool(kept))}) for change in decided.changes],
-        "complete": not decided.left,
+        "files": [
+            With(change, {"status": _status_of_change(change, written=bool(kept))}) for change in decided.changes
+        ],
+        "complete": not decided.left_changes,
         "written": bool(kept),
         "kept": kept or None,
     }
 
 
-def _status(change: Change, *, written: bool) -> str:
+def _status_of_change(change: Change, *, written: bool) -> str:
     if change.action != "none":
         return "written" if written else "planned"
-    return "missing" if change.missing else "refused" if change.left else "unchanged"
+    return "missing" if change.missing else "refused" if change.is_left else "unchanged"
 
 
-def _outcome(asked: _Asked, kept: str, *, seen: bool) -> str:
+def _outcome_text(asked: _Asked, kept: str, *, seen: bool) -> str:
     decided = asked.decided
     if kept:
         undo = typed(f"rewind-files {decided.session_id} --undo")
-        done = table([("put back", counted(len(decided.wanted), "file")), ("copies", kept), ("take it back", undo)])
+        done = table(
+            [("put back", counted(len(decided.wanted_changes), "file")), ("copies", kept), ("take it back", undo)]
+        )
     else:
-        done = "Nothing was written." if decided.wanted else _nothing(asked)
+        done = "Nothing was written." if decided.wanted_changes else _text_without_changes(asked)
     if seen:
         return done
-    return f"{_facts(asked)}\n\n{done}" if kept else f"{_shown(asked)}\n\n{done}"
+    return f"{_facts_of_plan(asked)}\n\n{done}" if kept else f"{_plan_text(asked)}\n\n{done}"
 
 
-def _nothing(asked: _Asked) -> str:
+def _text_without_changes(asked: _Asked) -> str:
     decided = asked.decided
-    if decided.left:
-        return f"Nothing was written: {counted(len(decided.left), 'file')} can't be put back, and no other differs."
+    if decided.left_changes:
+        count = counted(len(decided.left_changes), "file")
+        return f"Nothing was written: {count} can't be put back, and no other differs."
     if decided.takes_back:
         last = plain_line(decided.takes_back)
         return f"Nothing to undo: every file is already as before the last rewind-files of {last}."
     return "Nothing to do: no file differs from it."
 
 
-def _shown(asked: _Asked) -> str:
-    """The plan for people: what happens to each file, then how their texts differ."""
-    differences = list(_differences(asked.decided))
-    return "\n".join([_facts(asked), *(["", *differences] if differences else [])])
+def _plan_text(asked: _Asked) -> str:
+    """The plan for people: the change of each file, then the differences of texts."""
+    differences = list(_lines_of_differences(asked.decided))
+    return "\n".join([_facts_of_plan(asked), *(["", *differences] if differences else [])])
 
 
-def _facts(asked: _Asked) -> str:
+def _facts_of_plan(asked: _Asked) -> str:
     decided = asked.decided
     last = f"as before the last rewind-files of {plain_line(decided.takes_back)}"
-    back = f"as at {told(asked.aimed.prompt)}" if asked.aimed else last
+    back = f"as at {name_prompt(asked.aimed.prompt)}" if asked.aimed else last
     head = table([("session", asked.session.session_id), ("project", decided.root.folder), ("files", back)])
-    named = [_line(change) for change in decided.changes if change.action != "none" or change.left]
+    named = [_line_of_change(change) for change in decided.changes if change.action != "none" or change.is_left]
     same = len(decided.changes) - len(named)
     return "\n".join([head, "", *named, *([f"  {same:,} unchanged"] if same else [])])
 
 
-def _line(change: Change) -> str:
+def _line_of_change(change: Change) -> str:
     path, counts = plain_line(change.place.path), change.difference
-    if change.left:
+    if change.is_left:
         word = "missing" if change.missing else "refused"
         return f"  {click.style(word.ljust(8), fg='yellow')} {path}: {change.why}"
     sizes = f"  +{counts.added:,} -{counts.removed:,}" if counts.added is not None else ""
@@ -167,11 +172,11 @@ def _line(change: Change) -> str:
     return f"  {change.action.ljust(8)} {path}{sizes}{modes}{since}"
 
 
-def _differences(decided: FilesPlan) -> Iterator[str]:
+def _lines_of_differences(decided: FilesPlan) -> Iterator[str]:
     left = MOST_LINES
-    for number, change in enumerate(decided.wanted):
+    for number, change in enumerate(decided.wanted_changes):
         if left <= 0:
-            yield f"... and {len(decided.wanted) - number:,} more files"
+            yield f"... and {len(decided.wanted_changes) - number:,} more files"
             return
         counts = change.difference
         if not counts.lines:

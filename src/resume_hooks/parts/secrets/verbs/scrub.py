@@ -1,4 +1,4 @@
-"""``scrub``: a child without the secrets of a session; or them gone from wherever they lie; or a list of the places."""
+"""``scrub``: a child without the secrets of a session, their removal from every place, or a list of the places."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from resume_hooks.cli.start_client import start, start_of
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import SessionOpen, UsageError
 from resume_hooks.parts.secrets import child, findings, literals
-from resume_hooks.parts.secrets.audit import FOLDER, Audit, audit
+from resume_hooks.parts.secrets.audit import FOLDER, Audit, audit_sessions
 from resume_hooks.parts.secrets.findings import HELD, LEFT, OUTSIDE, REMOVED, Holding, ScrubFindings, ScrubReach
 from resume_hooks.parts.secrets.locations import INDEXED, OWN
-from resume_hooks.parts.secrets.purge import clear_left, purge
+from resume_hooks.parts.secrets.purge import purge_secrets, sweep_leftovers_of_scrubs
 from resume_hooks.parts.secrets.verbs import ScrubOptions
 from resume_hooks.paths import Where, project_names
 from resume_hooks.sessions.agents.claude import NAME
@@ -29,34 +29,34 @@ from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted
 from resume_hooks.transcripts.head_tail import HeadTail
 
-MOST_LISTED = 200  # secrets that are listed to people; ``--json`` lists all
-SHOWN = 40  # places of one state that are named one by one
+MOST_LISTED = 200  # secrets in the list for people; ``--json`` lists all
+SHOWN = 40  # places of one state that are listed
 _HEADINGS = {
     HELD: "Here they are:",
     REMOVED: "Gone from:",
     LEFT: "They are, or may be, still here:",
     OUTSIDE: "Also here, and not touched:",
 }
-_REMAIN = "The session itself still holds them: nothing but the child was written."
+_REMAIN = "The session itself still holds them: only the child was written."
 _IN_FOLDER = (
     "The name of the project's folder holds one, and stays in every record: Claude Code finds a session by its folder. "
     "Rename the folder."
 )
 _IN_PLACE = "Another agent's session is not rewritten: its forks and rewinds go on from places in its file"
 _SHORT = (
-    "{count:,} short values may still stand elsewhere: where the scanner does not see them they could be any word. "
+    "{count:,} short values may still stand elsewhere: only the scanner can tell them from any word. "
     "Look for them by hand, or give them to --secret-stdin."
 )
 
 
-def scrub(options: ScrubOptions) -> int:
+def scrub_session(options: ScrubOptions) -> int:
     """Take the secrets out, in a child or in place, or list them; 1 where some are left."""
-    _refuse(options)
+    _refuse_scrub_options(options)
     if options.listed:
         return list_secrets(options)
     if not options.in_place:
         require_client(options)
-    named = literals.named(_secrets_typed()) if options.secret_stdin else {}
+    named = literals.parse_named_secrets(_read_named_secrets()) if options.secret_stdin else {}
     wanted = ScrubReach(options.lineage, options.everywhere, options.backups, options.documents, options.client)
     session = options.located_whole()
     if options.in_place and session.agent != NAME:
@@ -64,17 +64,22 @@ def scrub(options: ScrubOptions) -> int:
             _IN_PLACE, "Leave --in-place out: the child has none. Then delete the session where it was made."
         )
     if options.in_place and not options.dry_run:
-        clear_left(options.where)
+        sweep_leftovers_of_scrubs(options.where)
     found = findings.look_everywhere(session, options.where, kinds=options.kind, named=named, wanted=wanted)
-    return _in_place(found, options) if options.in_place else _in_a_child(found, options)
+    return _scrub_in_place(found, options) if options.in_place else _scrub_in_child(found, options)
 
 
-def _in_a_child(found: ScrubFindings, options: ScrubOptions) -> int:
+def _scrub_in_child(found: ScrubFindings, options: ScrubOptions) -> int:
     made = None
-    if any(row.place.relation == OWN for row in found.held):  # else the session itself is already without secrets
-        made = make(options, child.plan(found.session, options.where, found.scanner, output_dir=options.output_dir))
+    if any(
+        row.place.relation == OWN for row in found.places_to_change
+    ):  # else the session itself is already without secrets
+        made = make(
+            options,
+            child.plan_scrubbed_child(found.session, options.where, found.scanner, output_dir=options.output_dir),
+        )
     warnings = list(made.warnings) if made else []
-    if found.held:
+    if found.places_to_change:
         foreign = found.session.agent != NAME
         words = ["scrub", found.session.session_id, "--in-place"]
         words += [word for kind in options.kind for word in ("--kind", kind)]
@@ -82,37 +87,37 @@ def _in_a_child(found: ScrubFindings, options: ScrubOptions) -> int:
         warnings.append(_REMAIN + ("" if foreign else f" Take them out: {typed(shlex.join(words))}"))
     if found.scanner.finds_in_folder(HeadTail(found.session.path).cwd.encode("utf-8", "surrogatepass")):
         warnings.append(_IN_FOLDER)
-    _answer(found, options, made, warnings)
+    _print_scrub(found, options, made, warnings)
     if made is not None and made.written and options.start:
         start(start_of(made.session_id, made.file, made.folder, options.where))
     return 0
 
 
-def _in_place(found: ScrubFindings, options: ScrubOptions) -> int:
+def _scrub_in_place(found: ScrubFindings, options: ScrubOptions) -> int:
     done = False
-    if found.held and not options.dry_run:
+    if found.places_to_change and not options.dry_run:
         if found.open:
             raise SessionOpen(f"The session may be open: {found.open}", "Quit its client, wait a minute, run it again.")
         if not options.yes:
-            say(_facts(found))
+            say(_facts_of_scrub(found))
         done = options.agreed("Take them out, for good?", asks=not options.yes)
-        found = replace(found, rows=tuple(purge(found, options.where))) if done else found
+        found = replace(found, rows=tuple(purge_secrets(found, options.where))) if done else found
     rewritten = [row.place.session_id for row in found.rows if row.state == REMOVED]
-    notes = _of_parts(rewritten, options.where) if done else []
-    _answer(found, options, None, notes, done=done)
-    tried = not options.dry_run and (done or not found.held)
+    notes = _notes_of_parts(rewritten, options.where) if done else []
+    _print_scrub(found, options, None, notes, done=done)
+    tried = not options.dry_run and (done or not found.places_to_change)
     return int(tried and any(row.state == LEFT for row in found.rows))
 
 
-def _of_parts(rewritten: list[str], where: Where) -> list[str]:
-    """What parts say of files that were rewritten; each is given their sessions and ``where``, and answers with notes.
+def _notes_of_parts(rewritten: list[str], where: Where) -> list[str]:
+    """The notes of parts on rewritten files; each part is given the ids of their sessions, and ``where``.
 
-    A session may stand there again, and is ``""`` where a file is of none.
+    An id may come several times, and is ``""`` for a file of no session.
     """
     return [note for told in seam.answers("after a session was scrubbed") for note in told(rewritten, where)]
 
 
-def _answer(
+def _print_scrub(
     found: ScrubFindings, options: ScrubOptions, made: Receipt | None, warnings: list[str], *, done: bool = False
 ) -> None:
     if found.short:
@@ -130,17 +135,17 @@ def _answer(
 
     def text() -> str:
         receipt = f"\n\n{receipt_text(made)}" if made else ""
-        return f"{_facts(found)}{receipt}" + ("" if written else "\n\nNothing was written.")
+        return f"{_facts_of_scrub(found)}{receipt}" + ("" if written else "\n\nNothing was written.")
 
     options.emit(data, text, warnings)
 
 
-def _facts(found: ScrubFindings) -> str:
+def _facts_of_scrub(found: ScrubFindings) -> str:
     kinds: Counter[str] = Counter()
     for row in found.rows:
         kinds.update(row.kinds if row.place.relation == OWN else ())
     facts = [("session", found.title), ("id", found.session.session_id)]
-    facts.append(("its secrets", _counted(kinds) or "none was found"))
+    facts.append(("its secrets", _count_by_kind(kinds) or "none was found"))
     if found.open:
         facts.append(("open", found.open))
     parts = [table(facts)]
@@ -148,31 +153,31 @@ def _facts(found: ScrubFindings) -> str:
         some = [row for row in found.rows if row.state == state and (row.kinds or row.why or state == REMOVED)]
         if some:
             more = [f"  and {len(some) - SHOWN:,} more"] if len(some) > SHOWN else []
-            parts.append("\n".join([heading, *map(_line, some[:SHOWN]), *more]))
+            parts.append("\n".join([heading, *map(_line_of_holding, some[:SHOWN]), *more]))
     return "\n\n".join(parts)
 
 
-def _line(row: Holding) -> str:
+def _line_of_holding(row: Holding) -> str:
     place = row.place
     whose = "" if place.relation in {"", OWN} else f"{place.relation} "
-    counted = _counted(row.kinds) or ("rebuilt" if place.kind == INDEXED else "")
+    counted = _count_by_kind(row.kinds) or ("rebuilt" if place.kind == INDEXED else "")
     said = "  ".join(part for part in (f"{whose}{place.kind}", counted, place.path) if part)
     return f"  {said}" + (f"\n    {row.why}" if row.why else "")
 
 
-def _counted(kinds: dict[str, int] | Counter[str]) -> str:
+def _count_by_kind(kinds: dict[str, int] | Counter[str]) -> str:
     return ", ".join(f"{kind} {count:,}" for kind, count in sorted(kinds.items()))
 
 
-def _secrets_typed() -> bytes:
-    """What was given on stdin; on a terminal it is asked for, and not shown."""
+def _read_named_secrets() -> bytes:
+    """The secrets from stdin; on a terminal it prompts for one, without showing it."""
     if sys.stdin.isatty():
         return str(click.prompt("Secret", hide_input=True, err=True)).encode()
     return sys.stdin.buffer.read(literals.LONGEST_NAMED + 1)
 
 
-def _refuse(options: ScrubOptions) -> None:
-    """Refuse options that mean nothing together, and questions that nobody could answer."""
+def _refuse_scrub_options(options: ScrubOptions) -> None:
+    """Refuse options that contradict each other, and a question that nobody could answer."""
     if not options.listed and (of_list := next(filter(options.has, ("all_sessions", "project", "since")), "")):
         raise UsageError(f"--{of_list.partition('_')[0]} belongs to --list", "A session is scrubbed by its name.")
     written = next(filter(options.has, ("in_place", "secret_stdin", "output_dir", "start")), "")
@@ -195,14 +200,14 @@ def list_secrets(options: ScrubOptions) -> int:
     sessions, reach = _sessions_listed(options)
     since = clock.stamp(time_of(options.since)) if options.since is not None else ""
     with at_work("Looking", quiet=options.as_json) as advance:
-        found = audit(options.where, sessions=sessions, kinds=options.kind, since=since, progress=advance)
+        found = audit_sessions(options.where, sessions=sessions, kinds=options.kind, since=since, progress=advance)
     warnings = [*found.unread, *found.warnings]
-    options.emit(found, lambda: render(found, reach), warnings)
+    options.emit(found, lambda: render_audit(found, reach), warnings)
     return int(bool(found.leaks or found.unread))
 
 
-def render(found: Audit, reach: str = "") -> str:
-    """The secrets for people, oldest first, how many of each kind, and what to do; ``reach`` says whose files."""
+def render_audit(found: Audit, reach: str = "") -> str:
+    """The list for people: secrets, oldest first, counts by kind, and what to do; ``reach`` says whose files."""
     looked = counted(found.files, "file") + reach
     if not found.leaks:
         return f"No secrets found in {looked}." + (" Some could not be looked at." if found.unread else "")
@@ -229,7 +234,7 @@ def render(found: Audit, reach: str = "") -> str:
 
 
 def _sessions_listed(options: ScrubOptions) -> tuple[set[str] | None, str]:
-    """The sessions that are asked for, None for all, and whose they are as the end of a sentence."""
+    """The ids of the sessions to list, None for all, and the end of the sentence that says whose they are."""
     if options.all_sessions:
         return None, " of all sessions"
     if options.project:

@@ -28,67 +28,72 @@ _RUNS = re.compile(r"`+")
 
 
 def as_markdown(document: Iterable[Part]) -> Iterator[str]:
-    """The document, piece by piece."""
+    """The document as Markdown, piece by piece."""
     for part in document:
         if isinstance(part, CallPart):
-            yield from _call(part)
+            yield from _call_as_markdown(part)
         elif isinstance(part, AgentPart):
-            yield from _agent(part)
+            yield from _agent_as_markdown(part)
         else:
-            yield f"{_markdown(part)}\n\n"
+            yield f"{_part_as_markdown(part)}\n\n"
 
 
-def _markdown(part: Part) -> str:
+def _part_as_markdown(part: Part) -> str:
     match part:
         case parts.SessionPart():
-            facts = "\n".join(f"| {name} | {escape(value)} |" for name, value in part.facts)
-            rows = (f"{turn.number}. [{escape(one_line(turn.words, 80))}](#t{turn.number})" for turn in part.turns)
+            facts = "\n".join(f"| {name} | {escape_markdown(value)} |" for name, value in part.facts)
+            rows = (
+                f"{turn.number}. [{escape_markdown(one_line(turn.words, 80))}](#t{turn.number})" for turn in part.turns
+            )
             table = f"<details>\n<summary>Turns</summary>\n\n{chr(10).join(rows)}\n\n</details>" if part.turns else ""
-            return f"# {escape(part.title)}\n\n| | |\n|---|---|\n{facts}\n\n{table}"
+            return f"# {escape_markdown(part.title)}\n\n| | |\n|---|---|\n{facts}\n\n{table}"
         case parts.TurnPart():
-            facts = escape(" · ".join(part.facts))
-            return f'## <a id="t{part.number}"></a>Turn {part.number}: {escape(one_line(part.words, 80))}\n\n{facts}'
+            facts = escape_markdown(" · ".join(part.facts))
+            words = escape_markdown(one_line(part.words, 80))
+            return f'## <a id="t{part.number}"></a>Turn {part.number}: {words}\n\n{facts}'
         case parts.TextPart():
-            return _text(part)
+            return _text_as_markdown(part)
         case parts.ThinkingPart():
-            return _folded("Thinking", fence_text(part.text))
+            return _fold_markdown("Thinking", fence_text(part.text))
         case parts.NotePart():
-            return _folded(part.what, fence_text(part.text)) if part.text else f"*{escape(part.what)}*"
+            return _fold_markdown(part.what, fence_text(part.text)) if part.text else f"*{escape_markdown(part.what)}*"
         case parts.MediaPart():
-            return f"*{escape(part.about)}*"
+            return f"*{escape_markdown(part.about)}*"
         case parts.EndPart():
-            return "---\n\n" + "\n".join(f"- {escape(sentence)}" for sentence in part.sentences)
+            return "---\n\n" + "\n".join(f"- {escape_markdown(sentence)}" for sentence in part.sentences)
     return ""
 
 
-def _text(part: parts.TextPart) -> str:
+def _text_as_markdown(part: parts.TextPart) -> str:
     head = f"**{SPEAKERS[part.who]}**" + (f" · {minute(part.time)}" if part.time else "")
     if part.who == ASSISTANT:
-        return f"{head}\n\n{tame(part.text)}"
+        return f"{head}\n\n{tame_markdown(part.text)}"
     if part.who == SUMMARY:
-        return _folded(SPEAKERS[part.who], tame(part.text))
+        return _fold_markdown(SPEAKERS[part.who], tame_markdown(part.text))
     # In a quote tabs are narrower, behind its sign, and could make a fence there.
-    quoted = tame(plain(part.text).expandtabs(4)).split("\n")
+    quoted = tame_markdown(plain(part.text).expandtabs(4)).split("\n")
     return f"{head}\n\n" + "\n".join(f"> {line}" if line else ">" for line in quoted)
 
 
-def _call(call: CallPart) -> Iterator[str]:
+def _call_as_markdown(call: CallPart) -> Iterator[str]:
     state = f" ({call.state})" if call.state else ""
     about = f" {_html(call.about)}" if call.about else ""
     yield f"<details>\n<summary><b>{_html(call.name)}</b>{about}{state}</summary>\n\n"
     if call.tasks:
-        yield "\n".join(f"- [{MARKS.get(status, ' ')}] {escape(words)}" for status, words in call.tasks) + "\n\n"
+        yield (
+            "\n".join(f"- [{MARKS.get(status, ' ')}] {escape_markdown(words)}" for status, words in call.tasks) + "\n\n"
+        )
     elif call.given:
-        yield f"{_given(call)}\n\n"
+        yield f"{_input_as_markdown(call)}\n\n"
     if call.agent is not None:
-        yield from _agent(call.agent)
+        yield from _agent_as_markdown(call.agent)
     if call.answer is not None:
         yield f"{fence_text(call.answer.text)}\n\n"
     yield "</details>\n\n"
 
 
-def _given(call: CallPart) -> str:
-    """The input of a call; of an edit what it changes."""
+def _input_as_markdown(call: CallPart) -> str:
+    """The input of a call, for an edit the lines that it changes."""
     old, new, command = (call.given.get(key) for key in ("old_string", "new_string", "command"))
     if isinstance(old, str) and isinstance(new, str):
         removed = [f"-{line}" for line in old.split("\n")] if old else []
@@ -99,26 +104,26 @@ def _given(call: CallPart) -> str:
     return fence_text(fields_text(call.given))
 
 
-def _agent(agent: AgentPart) -> Iterator[str]:
+def _agent_as_markdown(agent: AgentPart) -> Iterator[str]:
     yield f"<details>\n<summary>Sub-agent {_html(agent.kind)} {_html(agent.name)}</summary>\n\n"
     yield from as_markdown(agent.parts)
     yield "</details>\n\n"
 
 
-def _folded(title: str, body: str) -> str:
+def _fold_markdown(title: str, body: str) -> str:
     return f"<details>\n<summary>{_html(title)}</summary>\n\n{body}\n\n</details>"
 
 
 def fence_text(text: str, language: str = "") -> str:
-    """A text in a fence that nothing in it can close."""
+    """A text within a fence that nothing in it can close."""
     shown = plain(text)
     longest = max((len(run) for run in _RUNS.findall(shown)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{shown}\n{fence}"
 
 
-def escape(text: str) -> str:
-    """A text on one line that says what it says, and nothing to Markdown."""
+def escape_markdown(text: str) -> str:
+    """A text on one line, with every sign escaped that Markdown or HTML would interpret."""
     return _SPECIAL.sub(r"\\\1", _html(text))
 
 
@@ -126,18 +131,18 @@ def _html(text: str) -> str:
     return plain_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def tame(text: str) -> str:
-    """Markdown that stays in its place: no HTML, no images, links of the web alone, every fence closed.
+def tame_markdown(text: str) -> str:
+    """Markdown that stays in its place: no HTML, no images, only links to the web, every fence closed.
 
-    Only what stands in a fence at the first column, outside of lists and quotes, stays as it is: a list or a quote may
-    end before its fence does. What is parsed is the tamed text, in which no HTML can move a fence.
+    Only a fence at the first column, outside of lists and quotes, keeps its text as it is: a list or a quote may end
+    before its fence does. The tamed text is parsed, in which no HTML can move a fence.
     """
     given = plain(text).split("\n")
-    lines = [_tamed_line(line) for line in given]
+    lines = [_tame_line(line) for line in given]
     if not any(_FENCE.fullmatch(line) for line in lines):
         return "\n".join(lines)
     last = ""
-    for token in _blocks().parse("\n".join(lines)):
+    for token in _block_parser().parse("\n".join(lines)):
         if token.type != "fence" or token.level or token.map is None:
             continue
         start, end = token.map
@@ -150,30 +155,33 @@ def tame(text: str) -> str:
 
 
 @cache
-def _blocks() -> MarkdownIt:
+def _block_parser() -> MarkdownIt:
     # markdown-it takes 40 ms to load, which only a text with a fence has to spend.
     from markdown_it import MarkdownIt
 
     return MarkdownIt("commonmark", {"html": False, "maxNesting": 100}).disable(["inline", "reference", "html_block"])
 
 
-def _tamed_line(line: str) -> str:
+def _tame_line(line: str) -> str:
     """A line outside of a fence; a code span that would need escapes becomes an element, which takes them.
 
     Wherever a span begins and ends for a reader, in a table or over two lines: nothing in this line is live.
     """
     if _FENCE.fullmatch(line):  # to some parsers one with a bar is the head of a table
-        return _harmless(line).replace("|", "&#124;")
+        return _escape_live(line).replace("|", "&#124;")
     if "```" in line:  # without the marks of a span behind it that could be a fence
-        return _harmless(line)
+        return _escape_live(line)
     pieces, place = [], 0
     for span in _SPAN.finditer(line):
-        safe = _harmless(span.group()) == span.group()
-        pieces += [_harmless(line[place : span.start()]), span[0] if safe else f"<code>{escape(span[2])}</code>"]
+        safe = _escape_live(span.group()) == span.group()
+        pieces += [
+            _escape_live(line[place : span.start()]),
+            span[0] if safe else f"<code>{escape_markdown(span[2])}</code>",
+        ]
         place = span.end()
-    return "".join([*pieces, _harmless(line[place:])])
+    return "".join([*pieces, _escape_live(line[place:])])
 
 
-def _harmless(text: str) -> str:
+def _escape_live(text: str) -> str:
     shown = text.replace("<", "&lt;").replace("![", "!\\[")
     return _LINK.sub(lambda found: f"]\\{found.group()[1:]}", shown)

@@ -1,4 +1,4 @@
-"""The parts of a document, in the order of its conversation: read record by record, redacted, let go.
+"""The parts of a document, in the order of its conversation: each record is read, redacted and released.
 
 A call stands together with its answer, which is looked up where it lies; a sub-agent's conversation stands within the
 call that started it. What the client adds by itself (reminders, listings, what hooks said) is left out.
@@ -27,7 +27,7 @@ from resume_hooks.parts.share.export.parts import (
     TurnPart,
 )
 from resume_hooks.parts.share.export.redact import ExportRedactor
-from resume_hooks.parts.share.export.select_records import WHOLE, ExportConversation, conversation
+from resume_hooks.parts.share.export.select_records import WHOLE, ExportConversation, select_conversation
 from resume_hooks.reading.passages import without_reminders
 from resume_hooks.reading.render import block_text, text_of
 from resume_hooks.sessions.lineage_block import size_text
@@ -43,14 +43,14 @@ from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.transcript import read_record
 from resume_hooks.transcripts.trimmable_pieces import calls_in
 
-ABOUT = 300  # characters of what a call is about
-NAME = 100  # characters of what something is called: a tool, an agent, a kind of note, a branch
-MAX_TOOLS = 100  # tools of one turn that are told of
-MAX_DEPTH = 4  # sub-agents within sub-agents that are told
+ABOUT = 300  # characters that say what a call is about
+NAME = 100  # characters of a name: of a tool, an agent, a kind of note, a branch
+MAX_TOOLS = 100  # tools that are named per turn
+MAX_DEPTH = 4  # levels of sub-agents within sub-agents
 MAX_PICTURE = 8 * 1024 * 1024  # characters of base64 of one image that a document carries
 
 _CLIENTS_TAG = re.compile(r"</?(?:local-command|command|bash)-[a-z]+>")
-"""What a client puts around the commands that it carries out, and around what they print."""
+"""The client's tags around commands that it carries out, and around their output."""
 
 
 class PartBuilder:
@@ -62,7 +62,7 @@ class PartBuilder:
         self.pictures = 0
         self._agents: set[str] = set()
 
-    def turn(self, found: ExportConversation, line: int) -> TurnPart:
+    def turn_part(self, found: ExportConversation, line: int) -> TurnPart:
         """The head of the turn whose prompt stands in a line."""
         turn = found.turns[line]
         return TurnPart(
@@ -71,44 +71,48 @@ class PartBuilder:
             words=self.redactor.line(turn.first_words),
             place=found.places[line],
             tokens=turn.tokens,
-            tools={self.name(tool): count for tool, count in list(turn.tools.items())[:MAX_TOOLS]},
+            tools={self.shorten_name(tool): count for tool, count in list(turn.tools.items())[:MAX_TOOLS]},
             failed=turn.failed,
         )
 
-    def name(self, text: str) -> str:
-        """What something is called, on one line that is not long."""
+    def shorten_name(self, text: str) -> str:
+        """A name without secrets, on one short line."""
         return one_line(plain_line(self.redactor.line(text[: 4 * NAME])), NAME)
 
     def parts(self, found: ExportConversation, depth: int = 0) -> Iterator[Part]:
-        """What was said and done in a conversation. SessionNotFound if the file changed meanwhile."""
+        """The parts of a conversation. SessionNotFound if the file changed meanwhile."""
         agents = {agent.name.removeprefix(PREFIX): agent for agent in subagents_of(found.path)}
         with open_transcript(found.path) as stream:
             builder = _Conversation(self, found, stream, agents if depth < MAX_DEPTH else {}, depth)
             for row in found.rows:
                 if row.number in found.turns and not depth:
-                    yield self.turn(found, row.number)
-                yield from builder.row(row)
+                    yield self.turn_part(found, row.number)
+                yield from builder.parts_of_record(row)
         for agent in builder.agents.values():
-            if part := self.agent(agent, depth):
+            if part := self.agent_part(agent, depth):
                 yield part
 
-    def agent(self, agent: Subagent, depth: int) -> AgentPart | None:
-        """A sub-agent's conversation; None if it was told before."""
+    def agent_part(self, agent: Subagent, depth: int) -> AgentPart | None:
+        """A sub-agent's conversation; None if the document has it already."""
         if agent.path in self._agents:
             return None
         self._agents.add(agent.path)
-        return AgentPart(self.name(agent.name), self.name(agent_type(agent.path)), self._agent_parts(agent, depth + 1))
+        return AgentPart(
+            self.shorten_name(agent.name),
+            self.shorten_name(agent_type(agent.path)),
+            self._agent_parts(agent, depth + 1),
+        )
 
     def _agent_parts(self, agent: Subagent, depth: int) -> Iterator[Part]:
         try:
-            found = conversation(SessionFile(agent.name, agent.path, 0, 0), WHOLE, set())
+            found = select_conversation(SessionFile(agent.name, agent.path, 0, 0), WHOLE, set())
             yield from self.parts(found, depth)
         except SessionNotFound:
             yield NotePart("sub-agent", "Its transcript can't be read.")
 
 
 class _Conversation:
-    """Builds the parts of one conversation: ``agents`` are those that nothing started yet, by their ids."""
+    """Builds the parts of one conversation; ``agents`` are the sub-agents that no call started yet, by their ids."""
 
     def __init__(
         self, builder: PartBuilder, found: ExportConversation, stream: BinaryIO, agents: dict[str, Subagent], depth: int
@@ -122,99 +126,99 @@ class _Conversation:
         self._called = {call for row in found.rows for call in row.calls if call in self._answers}
         self._last: tuple[int, Record] = (-1, {})
 
-    def row(self, row: Node) -> Iterator[Part]:
+    def parts_of_record(self, row: Node) -> Iterator[Part]:
         """The parts of one record."""
-        record = self._read(row)
+        record = self._read_record_of(row)
         kind = records.kind(record)
         if kind == records.SYSTEM:
-            yield from self._system(record)
+            yield from self._system_parts(record)
         elif kind == records.ATTACHMENT:
             if attachment_kind(record) == QUEUED:
-                yield self._said(USER, text_of(record), record)
+                yield self._text_part(USER, text_of(record), record)
         elif not (message := records.message(record)):
             return
         elif kind == records.ASSISTANT:
-            yield from self._assistant(record)
+            yield from self._assistant_parts(record)
         elif record.get("isCompactSummary"):
-            yield self._said(SUMMARY, text_of(record), record)
+            yield self._text_part(SUMMARY, text_of(record), record)
         elif kind == records.USER and not record.get("isMeta"):
-            yield from self._user(record)
+            yield from self._user_parts(record)
         elif kind not in records.CHAIN_KINDS:  # of a plain export
-            yield from self._note(string(message, "role") or kind, text_of(record))
+            yield from self._note_parts(string(message, "role") or kind, text_of(record))
 
-    def _assistant(self, record: Record) -> Iterator[Part]:
+    def _assistant_parts(self, record: Record) -> Iterator[Part]:
         calls = calls_in(record)
         for block in records.blocks(record):
             kind = string(block, "type")
             if kind == records.CALL:
                 call = calls.get(string(block, "id"))
-                yield self._call(block, call.target if call else "")
+                yield self._call_part(block, call.target if call else "")
             elif kind == records.TEXT and record.get("isApiErrorMessage"):
-                yield from self._note("API error", string(block, "text"))
+                yield from self._note_parts("API error", string(block, "text"))
             elif kind == records.TEXT:
                 if string(block, "text").strip():
-                    yield self._said(ASSISTANT, string(block, "text"), record)
+                    yield self._text_part(ASSISTANT, string(block, "text"), record)
             elif kind in records.THOUGHTS:
                 said = string(block, "thinking").strip()
                 if said and self._builder.thoughts:
                     yield ThinkingPart(self._redactor.text(said))
             else:
-                yield from self._note(kind or "block", block_text(block))
+                yield from self._note_parts(kind or "block", block_text(block))
 
-    def _user(self, record: Record) -> Iterator[Part]:
+    def _user_parts(self, record: Record) -> Iterator[Part]:
         prompt = records.is_prompt(record) or bool(record.get("isSidechain"))
         for block in records.blocks(record):
             kind = string(block, "type")
             if kind == records.RESULT:
                 if string(block, "tool_use_id") not in self._called:
-                    yield CallPart("", "", {}, self._answer(block), None)
+                    yield CallPart("", "", {}, self._result_part(block), None)
             elif kind in records.MEDIA:
-                yield self._picture(block)
+                yield self._picture_part(block)
             elif prompt:
                 command = records.text(record).lstrip().startswith("<command-")
                 said = records.prompt_text(record) if command else block_text(block)
-                yield self._said(USER, without_reminders(said), record)
+                yield self._text_part(USER, without_reminders(said), record)
             else:
-                yield from self._note("from the client", block_text(block))
+                yield from self._note_parts("from the client", block_text(block))
 
-    def _system(self, record: Record) -> Iterator[Part]:
+    def _system_parts(self, record: Record) -> Iterator[Part]:
         subtype = string(record, "subtype")
         if subtype == records.COMPACTION:
             tokens = records.tokens_before(record)
             yield NotePart("compaction", f"{tokens:,} tokens before" if tokens else "")
         else:
-            yield from self._note(plain_line(subtype) or "system", string(record, "content"))
+            yield from self._note_parts(plain_line(subtype) or "system", string(record, "content"))
 
-    def _call(self, block: Record, target: str) -> CallPart:
-        answer, agent = self._answered(string(block, "id"))
+    def _call_part(self, block: Record, target: str) -> CallPart:
+        answer, agent = self._result_of_call(string(block, "id"))
         return CallPart(
-            tool=self._builder.name(string(block, "name")),
+            tool=self._builder.shorten_name(string(block, "name")),
             about=one_line(plain_line(self._redactor.line(target[: 4 * ABOUT])), ABOUT),
             given=records.mapping(self._redactor.block({"input": block.get("input")}), "input"),
             answer=answer,
             agent=agent,
         )
 
-    def _answered(self, call: str) -> tuple[ResultPart | None, AgentPart | None]:
+    def _result_of_call(self, call: str) -> tuple[ResultPart | None, AgentPart | None]:
         row = self._answers.pop(call, None) if call in self._called else None  # once, however often it is called
         if row is None:
             return None, None
-        record = self._read(row)
+        record = self._read_record_of(row)
         block = next((block for block in records.results(record) if records.call_id(block) == call), None)
         agent = self.agents.pop(records.agent_of(record), None)
-        part = self._builder.agent(agent, self._depth) if agent else None
-        return (self._answer(block) if block else None), part
+        part = self._builder.agent_part(agent, self._depth) if agent else None
+        return (self._result_part(block) if block else None), part
 
-    def _answer(self, block: Record) -> ResultPart:
+    def _result_part(self, block: Record) -> ResultPart:
         parts: list[str | MediaPart] = []
         for inner in records.result_blocks(block):
             if string(inner, "type") in records.MEDIA:
-                parts.append(self._picture(inner))
+                parts.append(self._picture_part(inner))
             elif said := without_reminders(block_text(inner)):
                 parts.append(self._redactor.text(said))
         return ResultPart(tuple(parts), failed=records.is_error(block))
 
-    def _picture(self, block: Record) -> MediaPart:
+    def _picture_part(self, block: Record) -> MediaPart:
         about = block_text({**block, "type": string(block, "type")}).partition("\n")[0][1:-1]
         held = records.mapping(block, "source")
         text = string(held, "data") if held.get("type") == "base64" else ""
@@ -224,14 +228,14 @@ class _Conversation:
         about = self._redactor.line(plain_line(about))
         return MediaPart(string(block, "type"), string(held, "media_type"), text, about)
 
-    def _said(self, who: str, text: str, record: Record) -> TextPart:
+    def _text_part(self, who: str, text: str, record: Record) -> TextPart:
         return TextPart(who, self._redactor.text(text), clock.normal(record.get("timestamp")))
 
-    def _note(self, what: str, text: str) -> Iterator[Part]:
+    def _note_parts(self, what: str, text: str) -> Iterator[Part]:
         if said := _CLIENTS_TAG.sub("", without_reminders(text)).strip():
-            yield NotePart(self._builder.name(what), self._redactor.text(said))
+            yield NotePart(self._builder.shorten_name(what), self._redactor.text(said))
 
-    def _read(self, row: Node) -> Record:
+    def _read_record_of(self, row: Node) -> Record:
         if self._last[0] != row.number:
             self._last = row.number, script_calls.with_result(read_record(self._stream, row))
         return self._last[1]

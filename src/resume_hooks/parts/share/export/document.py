@@ -1,6 +1,6 @@
-"""A document of a session, or of its lineage: planned by one scan of each file, and told from there piece by piece.
+"""A document of a session, or of its lineage: planned by one scan of each file, then written piece by piece.
 
-What is shown of each is decided before the first byte is written; memory holds where records lie, never all they say.
+The records are chosen before the first byte is written; memory holds their places, never all their texts.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from resume_hooks.parts.share.export.build_parts import PartBuilder
 from resume_hooks.parts.share.export.page import as_page
 from resume_hooks.parts.share.export.parts import Carried, EndPart, Part, SessionPart
 from resume_hooks.parts.share.export.redact import ExportRedactor
-from resume_hooks.parts.share.export.select_records import ExportConversation, conversation
+from resume_hooks.parts.share.export.select_records import ExportConversation, select_conversation
 from resume_hooks.paths import Where
 from resume_hooks.reading.bundle import BundleRedactor
-from resume_hooks.reading.bundle import export as bundle
+from resume_hooks.reading.bundle import export_bundle as bundle
 from resume_hooks.reading.session_secrets import secrets_of_sessions
 from resume_hooks.sessions.agents.registry import readable
 from resume_hooks.sessions.lineage import Family
@@ -31,15 +31,15 @@ from resume_hooks.system.text import encodable, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import Observer
 
-BATCH = 64 * 1024  # characters that are written at a time
-NAME_LENGTH = 60  # characters of a title that a file's name has
-MAX_FOLDER, MAX_MODELS = 4_096, 20  # characters of a folder, and models, that are told of
+BATCH = 64 * 1024  # characters per write
+NAME_LENGTH = 60  # characters of the title in a file's name
+MAX_FOLDER, MAX_MODELS = 4_096, 20  # shown: characters of a folder, and models
 
 _UNFIT = re.compile(r"[^\w]+|_+")
 
 
 class DocumentOptions(NamedTuple):
-    """What a document shall be: its ``form``, ``what`` of a conversation it tells, ``limit`` characters of one text."""
+    """Options of a document: its ``form``, ``what`` part of a conversation it has, ``limit`` characters of one text."""
 
     form: str
     redact: bool
@@ -49,9 +49,9 @@ class DocumentOptions(NamedTuple):
 
 
 class Document:
-    """A document that can be written once; ``left_out`` and ``pictures`` are told when it was.
+    """A document that can be written once; ``left_out`` and ``pictures`` are complete once it was.
 
-    ``folders`` are the home folders of its sessions. Reads each session once. SessionNotFound if one can't be,
+    ``folders`` are the home folders of its sessions. Each session is read once. SessionNotFound if one can't be read,
     NotATranscript for a file of another program.
     """
 
@@ -76,22 +76,22 @@ class Document:
         family, known = Family(where), set[str]()
         read = zip(sessions, heads_tails, self.folders, strict=True) if choice.form != JSON else ()
         for session, ends, folder in read:
-            found = conversation(session, choice.what, known, watching)
-            head = self._head(session, ends, folder, found, family)
+            found = select_conversation(session, choice.what, known, watching)
+            head = self._session_part(session, ends, folder, found, family)
             self.turns += len(head.turns)
             self._told.append((head, found))
-        title = self._title(heads_tails[-1])
+        title = self._clean_title(heads_tails[-1])
         plain_letters = self._redactor.line(unicodedata.normalize("NFKC", title))  # as the name of a file has them
-        self.name = file_name(plain_letters, sessions[-1].session_id, choice.form)
+        self.name = document_file_name(plain_letters, sessions[-1].session_id, choice.form)
 
-    def _head(
+    def _session_part(
         self, session: SessionFile, ends: HeadTail, folder: str, found: ExportConversation, family: Family
     ) -> SessionPart:
         parent = family.parent_of(session.path)
-        named = self._builder.name
+        named = self._builder.shorten_name
         return SessionPart(
             session_id=session.session_id,
-            title=self._title(ends),
+            title=self._clean_title(ends),
             project=self._redactor.line(plain_line(folder[:MAX_FOLDER])),
             branch=named(ends.branch),
             created=ends.created,
@@ -101,12 +101,12 @@ class Document:
             tokens=found.tokens,
             models=tuple(named(model) for model in found.models[:MAX_MODELS]),
             versions=named(ends.version),
-            turns=tuple(self._builder.turn(found, row.number) for row in found.rows if row.number in found.turns),
+            turns=tuple(self._builder.turn_part(found, row.number) for row in found.rows if row.number in found.turns),
             taken_over=found.taken_over,
             damaged=found.damaged,
         )
 
-    def _title(self, ends: HeadTail) -> str:
+    def _clean_title(self, ends: HeadTail) -> str:
         """A session's title, cleaned before it is cut, and once more as it is shown."""
         return self._redactor.line(plain_line(ends.title_by(self._redactor.line)))
 
@@ -121,7 +121,7 @@ class Document:
         return self._builder.pictures
 
     @property
-    def cut(self) -> int:
+    def cut_count(self) -> int:
         """Texts that were too long, and were cut with a notice."""
         return self._redactor.cut
 
@@ -133,7 +133,7 @@ class Document:
         if self.choice.form == JSON:
             yield from bundle(self.sessions, self._where, self._hide)
             return
-        parts, heads = self._parts(carried), [head for head, _ in self._told]
+        parts, heads = self._parts_of_sessions(carried), [head for head, _ in self._told]
         batch, size = list[str](), 0
         for piece in as_page(parts, heads, carried) if self.choice.form == HTML else as_markdown(parts):
             batch.append(piece)
@@ -143,16 +143,16 @@ class Document:
                 batch, size = [], 0
         yield encodable("".join(batch)).encode()
 
-    def _parts(self, carried: Carried | None) -> Iterator[Part]:
+    def _parts_of_sessions(self, carried: Carried | None) -> Iterator[Part]:
         for head, found in self._told:
             yield head
             yield from self._builder.parts(found)
         end = carried.taken if carried else EndPart(self.left_out, self.pictures if self.choice.form == HTML else 0, 0)
-        yield end._replace(cut=self.cut)
+        yield end._replace(cut=self.cut_count)
 
 
-def file_name(title: str, session_id: str, form: str) -> str:
-    """The name of a document where none is given: words of the title and the id, fit for every file system."""
+def document_file_name(title: str, session_id: str, form: str) -> str:
+    """The default name of a document: words of the title and the id, fit for every file system."""
     words = _UNFIT.sub("-", unicodedata.normalize("NFKC", title).lower()).strip("-")[:NAME_LENGTH].rstrip("-")
     while len(words.encode()) > 2 * NAME_LENGTH:
         words = words[:-1]
@@ -160,7 +160,7 @@ def file_name(title: str, session_id: str, form: str) -> str:
     return f"{words or 'session'}-{_UNFIT.sub('', short)}.{form}"
 
 
-def lineage_of(session: SessionFile, where: Where) -> tuple[list[SessionFile], list[str]]:
+def sessions_of_lineage(session: SessionFile, where: Where) -> tuple[list[SessionFile], list[str]]:
     """A session and its ancestors, oldest first, and the ids of those that are gone."""
     there, gone = [], []
     family = Family(where)

@@ -1,7 +1,7 @@
-"""What a document is made of, in the order in which it is read; every text in it is already fit to leave the machine.
+"""The parts of a document, in reading order; every text in it is already fit to leave the machine.
 
-The values, and what is said of them in a few words, are the same for each form of document. Nothing here is escaped
-yet: that is for the module that writes the form.
+Values and their descriptions are the same for each form of document. Nothing here is escaped yet: the module that
+writes the form does that.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from resume_hooks.system.text import counted
 from resume_hooks.transcripts.records import Record, objects, string
 
 USER, ASSISTANT, SUMMARY = "user", "assistant", "summary"
-"""Whose words they are; a summary is what a compaction, or a handoff, left for the model."""
+"""Whose words they are; a summary is the model's text from a compaction or a handoff."""
 
 SPEAKERS = {USER: "User", ASSISTANT: "Assistant", SUMMARY: "Summary"}
 PLACES = {COMPACTED: "before a compaction", BRANCH: "on an abandoned branch"}
@@ -36,7 +36,7 @@ class TurnPart(NamedTuple):
 
     @property
     def facts(self) -> list[str]:
-        """What a turn came to, in a few words each."""
+        """The figures of a turn, in a few words each."""
         tools = [f"{name} {count}" if count > 1 else name for name, count in list(self.tools.items())[:TOLD_TOOLS]]
         more = len(self.tools) - len(tools)
         facts = (
@@ -50,9 +50,9 @@ class TurnPart(NamedTuple):
 
 
 class SessionPart(NamedTuple):
-    """The head of a session: what it is, and its turns, so that a table can stand before them.
+    """The head of a session: its facts, and its turns for the table before them.
 
-    ``taken_over`` counts records that an earlier session of the same document already told.
+    ``taken_over`` counts the records that an earlier session of the same document already has.
     """
 
     session_id: str
@@ -72,7 +72,7 @@ class SessionPart(NamedTuple):
 
     @property
     def facts(self) -> list[tuple[str, str]]:
-        """What a document tells of a session, name and value; nothing of what is not known."""
+        """The facts of a session as names and values, without the unknown ones."""
         facts = [
             ("Session", self.session_id),
             ("Project", self.project),
@@ -98,13 +98,13 @@ class TextPart(NamedTuple):
 
 
 class ThinkingPart(NamedTuple):
-    """What the model thought."""
+    """The model's thinking."""
 
     text: str
 
 
 class NotePart(NamedTuple):
-    """What neither of the two said: a compaction, an error of the API, the output of a local command."""
+    """An event without a speaker: a compaction, an error of the API, the output of a local command."""
 
     what: str
     text: str
@@ -120,19 +120,19 @@ class MediaPart(NamedTuple):
 
 
 class ResultPart(NamedTuple):
-    """What a tool answered."""
+    """The result of a call."""
 
     parts: tuple[str | MediaPart, ...]
     failed: bool
 
     @property
     def text(self) -> str:
-        """The answer in words, images by what they are."""
+        """The result as text, each image as its description."""
         return "\n".join(part if isinstance(part, str) else f"[{part.about}]" for part in self.parts)
 
 
 class AgentPart(NamedTuple):
-    """A sub-agent's own conversation, told once, when the iterator is walked."""
+    """A sub-agent's own conversation; ``parts`` can be walked once."""
 
     name: str
     kind: str
@@ -140,7 +140,7 @@ class AgentPart(NamedTuple):
 
 
 class CallPart(NamedTuple):
-    """A call of a tool: ``about`` is what it is about in one line, ``given`` its input."""
+    """A call of a tool: ``about`` describes it in one line, ``given`` is its input."""
 
     tool: str
     about: str
@@ -150,12 +150,12 @@ class CallPart(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The tool; of an answer whose call is not in the session what it is."""
+        """The tool's name, or a description of a result whose call is not in the session."""
         return self.tool or "Result without its call"
 
     @property
     def state(self) -> str:
-        """How the call ended, ``""`` if nothing is to be said of that."""
+        """How the call ended, ``""`` for one that succeeded."""
         return "no answer" if self.answer is None else "failed" if self.answer.failed else ""
 
     @property
@@ -177,7 +177,7 @@ class EndPart(NamedTuple):
 
     @property
     def sentences(self) -> list[str]:
-        """What a document does not hold, a sentence each."""
+        """What the document leaves out, one sentence each."""
         places = f", in {counted(self.folders, 'place')}" if self.folders else ""
         homes = f"Home folders are shown as ~{places}."
         if self.secrets is None:
@@ -195,7 +195,7 @@ class EndPart(NamedTuple):
 
 
 class Carried(NamedTuple):
-    """What a page carries beside what it tells: markup ``rows`` at its end, and what was taken out of both."""
+    """The session in a page: markup ``rows`` at its end, and the counts of what was taken out of both."""
 
     taken: EndPart
     rows: Iterable[str]

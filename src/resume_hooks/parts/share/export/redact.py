@@ -1,6 +1,6 @@
-"""What leaves the machine: every text of a document goes through here once, before anybody lays it out.
+"""Redaction of a document: every text goes through here once, before it is laid out.
 
-Secrets become placeholders, home folders ``~``, and a monstrous text is cut with a notice. What is cut is cut after its
+Secrets become placeholders, home folders ``~``, and a monstrous text is cut with a notice. A text is cut after its
 secrets were found, so that no half of one stays.
 """
 
@@ -37,7 +37,7 @@ class ExportRedactor:
         self._homes = Homes(where, folders) if known else None
 
     def text(self, text: str) -> str:
-        """A text as it may be shown."""
+        """A text that is fit to leave."""
         whole = len(text)
         if not 0 < self._limit < whole:
             return self._clean(text, self.left_out)
@@ -50,9 +50,9 @@ class ExportRedactor:
         return f"{clean[: max(end, 0)]}\n[cut: {whole - max(end, 0):,} characters more]"
 
     def line(self, text: str) -> str:
-        """A title, a folder, words that stand elsewhere too: never cut, its secrets taken out but not counted.
+        """A short text that also stands elsewhere, such as a title: never cut; its secrets are removed but not counted.
 
-        Of one that was cut before, the last word goes: it may be half a secret, which nothing would know again.
+        The last word of a text that was cut before is dropped: it may be half a secret, which no rule recognises.
         """
         if self._known and text.endswith("…"):
             last = text.rsplit(None, 1)[-1]
@@ -64,10 +64,10 @@ class ExportRedactor:
             return text
         clean, secrets = self._known.redact_and_tell(text)
         left_out.update(secret.kind for secret in secrets)
-        return self._homes.hidden(clean)[0] if self._homes else clean
+        return self._homes.hide_homes(clean)[0] if self._homes else clean
 
     def block(self, block: Record) -> Record:
-        """A block of a message, or a whole message, with each text in it as it may be shown."""
+        """A block of a message, or a whole message, with each text in it fit to leave."""
         shown = self._value(block, 0)
         return shown if isinstance(shown, dict) else {}
 
@@ -77,13 +77,13 @@ class ExportRedactor:
         if isinstance(value, (dict, list)) and depth > DEEPEST:
             return self.text(fields_text({"": value}))
         if isinstance(value, dict):
-            if value.get("type") == "base64":  # an image's; who shows it makes sure that it is no text
+            if value.get("type") == "base64":  # an image's; who shows it makes sure that it is not text
                 return value
             return {self.line(key): self._field(key, inner, depth + 1) for key, inner in value.items()}
         return [self._value(inner, depth + 1) for inner in value] if isinstance(value, list) else value
 
     def _field(self, key: str, value: object, depth: int) -> object:
-        """A value under its key, which may be all that tells that it is a secret: ``password``."""
+        """A value together with its key, since only the key may show that it is a secret: ``password``."""
         if isinstance(value, str) and 0 < len(value) <= WORD and not any(map(str.isspace, value)):
             beginning = f"{key}="
             clean = self._clean(beginning + value, Counter())

@@ -1,7 +1,7 @@
-"""Which records of a session a document tells, and in which order: found in one scan, before anything is written.
+"""The records of a session that a document shows, and their order: found in one scan, before anything is written.
 
-Told is what led to the session's end, also what was compacted on the way; or what a resume would send alone; or all.
-Records stay on disk.
+These are the records that led to the session's end, compacted ones included; or only those that a resume would send;
+or all. Records stay on disk.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from resume_hooks.reading.outline import BRANCH, COMPACTED, LIVE, OutlineScan, TurnScan
-from resume_hooks.reading.passages import says
+from resume_hooks.reading.passages import says_something
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.transcripts import records
@@ -22,15 +22,15 @@ from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.transcript import Observer, Transcript, scan
 
 WHOLE, LIVE_ONLY, EVERYTHING = "whole", "live", "all"
-"""What is told: the conversation with what was compacted, what a resume would send, every branch."""
+"""What a document shows: the conversation with its compacted records, only what a resume would send, every branch."""
 
 MAX_COMPACTIONS = 200  # compactions that are followed back; more can only be a forgery, and each costs a walk
 
 
 class ExportConversation(NamedTuple):
-    """The records of a session in the order in which they are told; without an id those that are not linked.
+    """The records of a session in the order of the document; those that are not linked have no id.
 
-    ``turns`` go by the line of their prompt, ``places`` too; ``taken_over`` counts records that ``known`` had.
+    ``turns`` and ``places`` go by the line of the prompt; ``taken_over`` counts the records that were ``known`` before.
     """
 
     path: str
@@ -43,10 +43,10 @@ class ExportConversation(NamedTuple):
     taken_over: int
 
 
-def conversation(
+def select_conversation(
     session: SessionFile, what: str, known: set[str], watching: Sequence[Observer] = ()
 ) -> ExportConversation:
-    """The conversation of a session. Records whose uuids are ``known`` are left out, and all others become so.
+    """The conversation of a session, without the records whose uuids are ``known``; those of all others are added.
 
     SessionNotFound if the file can't be read; NotATranscript for one of another program.
     """
@@ -81,7 +81,7 @@ def conversation(
 
 
 class _Scout:
-    """An observer: what says something without being linked, and the ids that a record is known by."""
+    """An observer that collects the records that say something without being linked, and the ids of every record."""
 
     def __init__(self) -> None:
         self.loose: list[Node] = []
@@ -89,7 +89,7 @@ class _Scout:
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         if node is None:
-            if says(record):
+            if says_something(record):
                 loose = Node("", None, records.kind(record), line.number, line.offset, len(line.raw))
                 loose.calls = tuple(call for block in records.calls(record) if (call := records.call_id(block)))
                 loose.results = tuple(records.answered_calls(record))
@@ -103,7 +103,7 @@ class _Scout:
 
 
 def _before_compactions(transcript: Transcript) -> Iterator[tuple[Node, ...]]:
-    """What each compaction dropped, the last one first; each in the order in which it happened."""
+    """The records that each compaction dropped, the last compaction first; each in the order of the conversation."""
     chain: Sequence[Node] = transcript.chain
     for _ in range(MAX_COMPACTIONS):
         first = chain[0] if chain else None

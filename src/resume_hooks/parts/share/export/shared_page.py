@@ -1,4 +1,4 @@
-"""A page that carries its session: what any browser opens and what ``import`` takes are one file.
+"""A page that carries its session: one file that any browser opens and ``import`` takes.
 
 The bundle stands at the page's end, packed by gzip and in base64, as data that no browser runs or shows; its digest
 stands before it. Secrets and home folders are in neither of the two. What a page carries is unpacked into a private
@@ -24,29 +24,29 @@ from resume_hooks.parts.share.export.document import Document, DocumentOptions
 from resume_hooks.parts.share.export.page import CARRIES
 from resume_hooks.parts.share.export.parts import Carried, EndPart
 from resume_hooks.parts.share.export.select_records import WHOLE
-from resume_hooks.parts.share.export.writing import Sink, measured
+from resume_hooks.parts.share.export.writing import Sink, measure_chunks
 from resume_hooks.paths import Where, private_folder
-from resume_hooks.reading.bundle import BundleRedactor, Homes, export
+from resume_hooks.reading.bundle import BundleRedactor, Homes, export_bundle
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.storage.staging import PIECE, Taken, taken_in
 
 PAGE = DocumentOptions(HTML, redact=True, thoughts=True, what=WHOLE, limit=LIMIT)
-"""What the page tells: everything that led to the session's end."""
+"""The page shows everything that led to the session's end."""
 
 MARK = '\n<script type="application/x-resume-hooks-bundle+gzip" data-sha256="'
-"""What stands before the digest. A page escapes what was said, so that nothing in it reads like this."""
+"""The text before the digest. A page escapes the conversation, so that nothing in it reads like this."""
 
 BEGUN = '">'
 ENDED = "</script>"
-AGAIN = "Have it sent again, as the file that it is."
+AGAIN = "Ask for the file again, sent unchanged."
 
 _DIGEST = re.compile(rb"[0-9a-f]{64}")
-_ROW = 3 * 1024  # bytes that a row holds, before base64
+_ROW = 3 * 1024  # bytes per row, before base64
 _GZIP = 31  # zlib's word for: with the head and the checksum of gzip
 
 
 class PackedBundle(NamedTuple):
-    """A session's bundle, packed in a file without a name; ``size`` in bytes, ``taken`` is what it goes without."""
+    """A session's bundle, packed in an unnamed file; ``size`` in bytes, ``taken`` counts what was taken out."""
 
     stream: BinaryIO
     sha256: str
@@ -56,9 +56,9 @@ class PackedBundle(NamedTuple):
     def chunks(self, document: Document) -> Iterator[bytes]:
         """The page of the same sessions, with the bundle in it. Errors as of ``Document.chunks``."""
         end = EndPart(dict(self.taken.kinds), self.taken.pictures, 0, self.taken.folders)
-        return document.chunks(Carried(end, self._rows()))
+        return document.chunks(Carried(end, self._encoded_rows()))
 
-    def _rows(self) -> Iterator[str]:
+    def _encoded_rows(self) -> Iterator[str]:
         yield f"{MARK}{self.sha256}{BEGUN}\n"
         self.stream.seek(0)
         while piece := self.stream.read(_ROW):
@@ -67,8 +67,8 @@ class PackedBundle(NamedTuple):
 
 
 @contextlib.contextmanager
-def packed(document: Document, where: Where) -> Iterator[PackedBundle]:
-    """The bundle of a document's sessions, for the length of the block; no crash leaves anything of it.
+def pack_bundle(document: Document, where: Where) -> Iterator[PackedBundle]:
+    """Pack the bundle of a document's sessions for the length of the block; no crash leaves anything of it.
 
     SessionNotFound if one can't be read, WriteFailed where the disk refuses.
     """
@@ -77,23 +77,23 @@ def packed(document: Document, where: Where) -> Iterator[PackedBundle]:
     with contextlib.ExitStack() as stack:
         try:
             stream = stack.enter_context(tempfile.TemporaryFile(dir=private_folder(where.state, where)))
-            packer, plain = zlib.compressobj(wbits=_GZIP), export(document.sessions, where, taken)
-            stream.writelines(sink.through(map(packer.compress, plain)))
-            stream.writelines(sink.through([packer.flush()]))
+            packer, plain = zlib.compressobj(wbits=_GZIP), export_bundle(document.sessions, where, taken)
+            stream.writelines(sink.pass_through(map(packer.compress, plain)))
+            stream.writelines(sink.pass_through([packer.flush()]))
             stream.flush()
         except OSError as error:
             raise WriteFailed(
                 f"The bundle could not be packed: {error.strerror or error}",
                 "Nothing was written. Check free space and the permissions of the state folder.",
             ) from error
-        yield PackedBundle(stream, sink.written.sha256, sink.size, taken)
+        yield PackedBundle(stream, sink.written_file.sha256, sink.size, taken)
 
 
 @contextlib.contextmanager
-def carried(taken: Taken, most: int, where: Where) -> Iterator[Taken]:
-    """What a page carries, for the length of the block; of anything else, and of other pages, the file itself.
+def unpack_carried(taken: Taken, most: int, where: Where) -> Iterator[Taken]:
+    """Unpack the session that a page carries, for the length of the block; any other file is given back as it is.
 
-    ImportFailed where what it carries is cut short, changed, or unpacks to more than ``most`` bytes.
+    ImportFailed where the session in it was cut short or changed, or unpacks to more than ``most`` bytes.
     """
     if not is_page(taken.path):
         yield taken
@@ -105,23 +105,23 @@ def carried(taken: Taken, most: int, where: Where) -> Iterator[Taken]:
                 raise ImportFailed("This page was cut short: the session that it carried is gone", AGAIN)
             yield taken
             return
-        with taken_in(_packed_in(page, start + len(MARK)), most, where) as inner:
+        with taken_in(_packed_bytes_in(page, start + len(MARK)), most, where) as inner:
             yield inner
 
 
-def _packed_in(page: mmap.mmap, start: int) -> Iterator[bytes]:
-    """The packed bundle, a piece at a time. ImportFailed where it is not what its digest says."""
+def _packed_bytes_in(page: mmap.mmap, start: int) -> Iterator[bytes]:
+    """The packed bundle, a piece at a time. ImportFailed where its digest does not match."""
     sha256, at = page[start : start + 64], start + 64 + len(BEGUN)
     end = page.find(ENDED.encode(), at)
     if not _DIGEST.fullmatch(sha256) or page[start + 64 : at] != BEGUN.encode() or end < 0:
         raise ImportFailed("This page was cut short or changed: the session in it can't be read", AGAIN)
-    if measured(_decoded(page, at, end)).sha256 != sha256.decode():
+    if measure_chunks(_decode_rows(page, at, end)).sha256 != sha256.decode():
         raise ImportFailed("This page was changed: the session in it is not what was shared", AGAIN)
-    yield from _decoded(page, at, end)
+    yield from _decode_rows(page, at, end)
 
 
-def _decoded(page: mmap.mmap, at: int, end: int) -> Iterator[bytes]:
-    """What the rows between two places hold; a mailer may have given them other endings."""
+def _decode_rows(page: mmap.mmap, at: int, end: int) -> Iterator[bytes]:
+    """The decoded bytes of the rows between two places; a mailer may have changed their line ends."""
     rest = b""
     try:
         for place in range(at, end, PIECE):

@@ -1,4 +1,4 @@
-"""Where a document goes: a file that is created whole or not at all, for its owner alone, or the standard output."""
+"""Writing a document: to a private file that is created whole or not at all, or to the standard output."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from resume_hooks.storage.state_file import discard, sync_folder, temporary_in
 
 
 class WrittenFile(NamedTuple):
-    """What was written: bytes, and their digest."""
+    """The bytes and the digest of a written file."""
 
     size: int
     sha256: str
 
 
 class Sink:
-    """Counts and digests what passes."""
+    """Counts and digests the chunks that pass through."""
 
     def __init__(self) -> None:
         self.size = 0
         self._digest = hashlib.sha256()
 
-    def through(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+    def pass_through(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         """The same chunks."""
         for chunk in chunks:
             self.size += len(chunk)
@@ -35,35 +35,35 @@ class Sink:
             yield chunk
 
     @property
-    def written(self) -> WrittenFile:
-        """What passed so far."""
+    def written_file(self) -> WrittenFile:
+        """Size and digest of the chunks that passed so far."""
         return WrittenFile(self.size, self._digest.hexdigest())
 
 
-def measured(chunks: Iterable[bytes]) -> WrittenFile:
-    """What chunks come to, written or not."""
+def measure_chunks(chunks: Iterable[bytes]) -> WrittenFile:
+    """Size and digest of chunks, without writing them."""
     sink = Sink()
-    for _ in sink.through(chunks):
+    for _ in sink.pass_through(chunks):
         pass
-    return sink.written
+    return sink.written_file
 
 
-def require_place(path: str, *, force: bool) -> os.stat_result | None:
-    """The file that may be replaced at ``path``, None if there is nothing.
+def require_replaceable(path: str, *, force: bool) -> os.stat_result | None:
+    """The state of the file at ``path`` that may be replaced, None if there is nothing.
 
-    WriteFailed for a file where none may be replaced, for a link, and for a folder that is not there.
+    WriteFailed for a file that may not be replaced, for a link, and for a folder that does not exist.
     """
     if not os.path.isdir(os.path.dirname(path)):
-        raise WriteFailed(f"{os.path.dirname(path)} is no folder", "Name a folder that exists with -o.")
+        raise WriteFailed(f"{os.path.dirname(path)} is not a folder", "Name a folder that exists with -o.")
     there = state_of(path)
     if there is not None and not force:
         raise WriteFailed(
-            f"{path} is there already, so it was left alone", "Name another file with -o, or add --force."
+            f"{path} exists already, so it was not replaced", "Name another file with -o, or add --force."
         )
     return there
 
 
-def write(path: str, chunks: Iterable[bytes], over: os.stat_result | None) -> WrittenFile:
+def write_document(path: str, chunks: Iterable[bytes], over: os.stat_result | None) -> WrittenFile:
     """Write a document to ``path``: a new file, or in place of the one whose state ``over`` is.
 
     WriteFailed and CheckFailed leave what was there, and nothing else.
@@ -72,18 +72,16 @@ def write(path: str, chunks: Iterable[bytes], over: os.stat_result | None) -> Wr
 
     def check(temporary: str) -> None:
         with open(temporary, "rb") as stream:
-            read_back = measured(iter(lambda: stream.read(BUFFER), b""))
-        if read_back != sink.written:
-            raise CheckFailed(
-                f"{path} was read back otherwise than it was written", "Nothing was changed. Check the disk."
-            )
+            read_back = measure_chunks(iter(lambda: stream.read(BUFFER), b""))
+        if read_back != sink.written_file:
+            raise CheckFailed(f"{path} does not read back as it was written", "Nothing was changed. Check the disk.")
 
     if over is None:
-        create_session(path, sink.through(chunks), check)
-        return sink.written
+        create_session(path, sink.pass_through(chunks), check)
+        return sink.written_file
     beside = temporary_in(os.path.dirname(path))
     try:
-        create_session(beside, sink.through(chunks), check)
+        create_session(beside, sink.pass_through(chunks), check)
         if not is_same(state_of(path), over):
             raise OSError(None, "another program changed it meanwhile")  # noqa: TRY301 - said as any other refusal
         os.replace(beside, path)
@@ -92,4 +90,4 @@ def write(path: str, chunks: Iterable[bytes], over: os.stat_result | None) -> Wr
         raise refused(path, error) from error
     finally:
         discard(beside)
-    return sink.written
+    return sink.written_file

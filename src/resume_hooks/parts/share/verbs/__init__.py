@@ -9,7 +9,7 @@ from resume_hooks.parts.share.export import FORMS, LIMIT
 from resume_hooks.storage.staging import MAX_BYTES
 
 
-class ExportOptions(SessionOptions, body="resume_hooks.parts.share.verbs.export:export"):
+class ExportOptions(SessionOptions, body="resume_hooks.parts.share.verbs.export:export_session"):
     """Write SESSION as a document: a page (html), Markdown (md), or a bundle to be imported (json).
 
     The page is one file without any network: turns fold, calls and diffs are shown, and it can be searched and printed.
@@ -40,7 +40,7 @@ class ExportOptions(SessionOptions, body="resume_hooks.parts.share.verbs.export:
     dry_run: bool = DRY_RUN
 
 
-class ShareOptions(SessionOptions, body="resume_hooks.parts.share.verbs.share:share"):
+class ShareOptions(SessionOptions, body="resume_hooks.parts.share.verbs.share:share_session"):
     """Write SESSION as one file for a colleague: a page for any browser, with the session in it for ``import``.
 
     Secrets and home folders are taken out of both. What that came to is shown first, as counts by kind, and you are

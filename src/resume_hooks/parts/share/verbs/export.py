@@ -10,9 +10,9 @@ from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import say, table, watched
 from resume_hooks.errors import OutputFailed, UsageError
 from resume_hooks.parts.share.export import FORMS, HTML, JSON
-from resume_hooks.parts.share.export.document import Document, DocumentOptions, lineage_of
+from resume_hooks.parts.share.export.document import Document, DocumentOptions, sessions_of_lineage
 from resume_hooks.parts.share.export.select_records import EVERYTHING, LIVE_ONLY, WHOLE
-from resume_hooks.parts.share.export.writing import WrittenFile, measured, require_place, write
+from resume_hooks.parts.share.export.writing import WrittenFile, measure_chunks, require_replaceable, write_document
 from resume_hooks.parts.share.verbs import ExportOptions, ShareOptions
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.lineage_block import size_text
@@ -22,9 +22,9 @@ from resume_hooks.sessions.transcript_files import subagent_name
 STDOUT = "-"
 
 
-def export(options: ExportOptions) -> None:
+def export_session(options: ExportOptions) -> None:
     """Write the document."""
-    document_options = _choice(options)
+    document_options = _document_options(options)
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
     if document_options.form == JSON and session.agent != NAME:
         raise UsageError(
@@ -37,17 +37,17 @@ def export(options: ExportOptions) -> None:
     if not document_options.redact:
         warnings.append("Nothing was taken out: look for secrets before you give it away.")
     if options.output == STDOUT and not options.dry_run:
-        _print(document, warnings)
+        _print_document(document, warnings)
         return
-    path = place_of(options.output, document.name)
-    over = require_place(path, force=options.force)
-    written = measured(document.chunks()) if options.dry_run else write(path, document.chunks(), over)
-    data = receipt(document, path, written, done=not options.dry_run)
-    options.emit(data, lambda: _text(data), warnings)
+    path = output_path(options.output, document.name)
+    over = require_replaceable(path, force=options.force)
+    written = measure_chunks(document.chunks()) if options.dry_run else write_document(path, document.chunks(), over)
+    data = export_receipt(document, path, written, done=not options.dry_run)
+    options.emit(data, lambda: _export_text(data), warnings)
 
 
-def _choice(options: ExportOptions) -> DocumentOptions:
-    """What the options ask for. UsageError where they contradict each other."""
+def _document_options(options: ExportOptions) -> DocumentOptions:
+    """The document that the options ask for. UsageError where they contradict each other."""
     options.refuse_together("everything", "live")
     if options.as_json and options.output == STDOUT:
         raise UsageError("--json and -o - both want the standard output", "Name a file with -o, or leave --json out.")
@@ -62,21 +62,21 @@ def _choice(options: ExportOptions) -> DocumentOptions:
 def lineage_or_alone(
     session: SessionFile, options: ExportOptions | ShareOptions
 ) -> tuple[list[SessionFile], list[str]]:
-    """The sessions that ``--lineage`` asks for, oldest first, and what to say of those that are gone."""
+    """The sessions that ``--lineage`` asks for, oldest first, and remarks on those that are gone."""
     if not options.lineage or subagent_name(session.path) is not None:
         return [session], []
-    sessions, gone = lineage_of(session, options.where)
+    sessions, gone = sessions_of_lineage(session, options.where)
     return sessions, [f"An ancestor is gone: {one}" for one in gone]
 
 
-def place_of(output: str | None, name: str) -> str:
+def output_path(output: str | None, name: str) -> str:
     """The absolute path of the file to be written."""
     given = os.path.join(current_folder(), os.path.expanduser(output or ""))
     return os.path.abspath(os.path.join(given, name) if output is None or os.path.isdir(given) else given)
 
 
-def _print(document: Document, warnings: list[str]) -> None:
-    """The document on the standard output, the receipt beside it."""
+def _print_document(document: Document, warnings: list[str]) -> None:
+    """Print the document on the standard output, and remarks on the standard error."""
     try:
         for chunk in document.chunks():
             sys.stdout.buffer.write(chunk)
@@ -89,8 +89,8 @@ def _print(document: Document, warnings: list[str]) -> None:
         say(f"note: {said}", err=True)
 
 
-def receipt(document: Document, path: str, written: WrittenFile, *, done: bool) -> dict[str, Any]:
-    """What was written, in its documented JSON form."""
+def export_receipt(document: Document, path: str, written: WrittenFile, *, done: bool) -> dict[str, Any]:
+    """The receipt of a document, in its documented JSON form."""
     session = document.sessions[-1]
     return {
         "session_id": session.session_id,
@@ -104,11 +104,11 @@ def receipt(document: Document, path: str, written: WrittenFile, *, done: bool) 
         "turns": document.turns,
         "redacted": document.left_out,
         "images": document.pictures,
-        "cut": document.cut,
+        "cut": document.cut_count,
     }
 
 
-def _text(data: dict[str, Any]) -> str:
+def _export_text(data: dict[str, Any]) -> str:
     facts: list[tuple[str, object]] = [
         ("document" if data["written"] else "would be", data["document"]),
         ("size", size_text(data["size"])),
@@ -125,7 +125,7 @@ def _text(data: dict[str, Any]) -> str:
 
 
 def left_out_text(secrets: dict[str, int] | None) -> str:
-    """What was taken out, in words."""
+    """The secrets that were taken out, in words."""
     if secrets is None:
         return "not looked for"
     kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(secrets.items()))

@@ -18,7 +18,7 @@ from resume_hooks.derive.imports.bring_in import BundleOptions, ImportedSession,
 from resume_hooks.derive.imports.plan import ImportPlan, ImportSource
 from resume_hooks.derive.imports.read_bundle import is_bundle, unpacked
 from resume_hooks.errors import ImportFailed, UsageError
-from resume_hooks.parts.share.export.shared_page import carried
+from resume_hooks.parts.share.export.shared_page import unpack_carried
 from resume_hooks.parts.share.verbs import ImportOptions
 from resume_hooks.paths import Where, canonical
 from resume_hooks.sessions.locator_forms import IMPORT_ADDRESS, is_address
@@ -28,7 +28,7 @@ from resume_hooks.system.text import counted, plain_line
 
 STDIN = "-"
 UNVERIFIED = "What it says is not verified: it is whatever its author wrote."
-BACKUPS_STAY = "Bundles hold no file backups: rewind-files starts afresh."
+BACKUPS_STAY = "A bundle holds no file backups: rewind-files starts afresh."
 
 
 def import_transcript(options: ImportOptions) -> None:
@@ -39,32 +39,32 @@ def import_transcript(options: ImportOptions) -> None:
     home = options.home or current_folder()
     require_folder(options, home)
     wish = BundleOptions(canonical(home), options.whole, options.force, options.dry_run)
-    with _opened(options.source, options.max_bytes) as taken:
+    with _open_source(options.source, options.max_bytes) as taken:
         if is_bundle(taken.path):  # the receipt is that of the last session, the one that was exported
-            found, warnings = _brought_bundle(taken, wish)
+            found, warnings = _bring_bundle(taken, wish)
             made = found[-1].receipt
             made = made._replace(warnings=(*made.warnings, *warnings))
             bundle = {"imported": None, "bundle": found}
             answer(options, made, bundle, lambda: _bundle_text(taken, found, whole=options.whole))
             return
         if options.whole:
-            raise UsageError(f"{taken.name} is a transcript, no bundle", "--whole is for bundles: leave it out.")
-        decided, made = _brought(taken, wish)
+            raise UsageError(f"{taken.name} is a transcript, not a bundle", "--whole is for bundles: leave it out.")
+        decided, made = _bring_transcript(taken, wish)
     known = None if decided.existing is None or options.force else decided.existing.session_id
     more = {"imported": With(decided, {"existing": known}), "bundle": []}
-    answer(options, made, more, lambda: _text(decided, made, known=bool(known)))
+    answer(options, made, more, lambda: _import_text(decided, made, known=bool(known)))
 
 
 def bring_in(source: str, home: str) -> tuple[Receipt, str]:
-    """Answer ``bring in``, as ``resume`` asks it; of a bundle with the receipt of its last session."""
+    """The answer to ``bring in``, which ``resume`` asks: the receipt, of a bundle that of its last session."""
     wish = BundleOptions(canonical(home), whole=False, force=False, dry_run=False)
-    with _opened(source, MAX_BYTES) as taken:
+    with _open_source(source, MAX_BYTES) as taken:
         if is_bundle(taken.path):
-            return _brought_bundle(taken, wish)[0][-1].receipt, UNVERIFIED
-        return _brought(taken, wish)[1], UNVERIFIED
+            return _bring_bundle(taken, wish)[0][-1].receipt, UNVERIFIED
+        return _bring_transcript(taken, wish)[1], UNVERIFIED
 
 
-def _brought(taken: ImportSource, wish: BundleOptions) -> tuple[ImportPlan, Receipt]:
+def _bring_transcript(taken: ImportSource, wish: BundleOptions) -> tuple[ImportPlan, Receipt]:
     with only_maker(wish.home, Where()):
         decided = plan.plan(taken, wish.home, Where())
         if decided.existing is not None and not wish.force:
@@ -73,19 +73,19 @@ def _brought(taken: ImportSource, wish: BundleOptions) -> tuple[ImportPlan, Rece
 
 
 @contextlib.contextmanager
-def _opened(source: str, most: int) -> Iterator[ImportSource]:
-    """Yield what ``source`` names as a private file, for the length of the block."""
+def _open_source(source: str, most: int) -> Iterator[ImportSource]:
+    """Copy the file that ``source`` names to a private one, for the length of the block."""
     if is_address(source):
         raise UsageError("An address is not fetched", IMPORT_ADDRESS)
     path = "" if source == STDIN else os.path.abspath(os.path.expanduser(source))
     if path and os.path.realpath(path).startswith(os.path.realpath(Where().projects) + os.sep):
         raise UsageError(f"{path} is a session of this machine", "resume-hooks fork makes a linked copy of it.")
-    chunks = file_chunks(path) if path else _piped()
-    with taken_in(chunks, most, Where()) as taken, carried(taken, most, Where()) as held:
+    chunks = file_chunks(path) if path else _read_stdin()
+    with taken_in(chunks, most, Where()) as taken, unpack_carried(taken, most, Where()) as held:
         yield ImportSource(held.path, path or "the standard input", held.sha256, held.size)
 
 
-def _piped() -> Iterator[bytes]:
+def _read_stdin() -> Iterator[bytes]:
     """The bytes of the standard input. ImportFailed where it can't be read."""
     try:
         yield from iter(lambda: sys.stdin.buffer.read(PIECE), b"")
@@ -93,7 +93,7 @@ def _piped() -> Iterator[bytes]:
         raise ImportFailed(f"The standard input can't be read: {error.strerror}", "Give the path of a file.") from error
 
 
-def _text(decided: ImportPlan, made: Receipt, *, known: bool) -> str:
+def _import_text(decided: ImportPlan, made: Receipt, *, known: bool) -> str:
     if known:
         return table(
             [
@@ -122,13 +122,13 @@ def _text(decided: ImportPlan, made: Receipt, *, known: bool) -> str:
     )
 
 
-def _brought_bundle(taken: ImportSource, wish: BundleOptions) -> tuple[list[ImportedSession], list[str]]:
-    """Bring a bundle in; what came, and what to say of the bundle."""
+def _bring_bundle(taken: ImportSource, wish: BundleOptions) -> tuple[list[ImportedSession], list[str]]:
+    """Import the sessions of a bundle; the sessions, and remarks on the bundle."""
     with unpacked(taken.path, Where()) as packed:
         found = import_sessions(packed, taken.name, wish, Where())
         damaged = sum(each.sums.damaged for each in packed)
         lost = sum(each.sums.left_out + each.refused for each in packed)
-    said = [f"{counted(damaged, 'damaged line')} left out: no bundle holds such."] if damaged else []
+    said = [f"{counted(damaged, 'damaged line')} left out: a bundle can't hold them."] if damaged else []
     said += [f"{counted(lost, 'file')} beside the sessions did not come along."] if lost else []
     return found, said + ([BACKUPS_STAY] if wish.whole else [])
 

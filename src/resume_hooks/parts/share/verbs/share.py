@@ -7,24 +7,24 @@ import os
 from resume_hooks.cli.output import say, table, watched
 from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.parts.share.export.document import Document
-from resume_hooks.parts.share.export.shared_page import PAGE, PackedBundle, packed
-from resume_hooks.parts.share.export.writing import measured, require_place, write
+from resume_hooks.parts.share.export.shared_page import PAGE, PackedBundle, pack_bundle
+from resume_hooks.parts.share.export.writing import measure_chunks, require_replaceable, write_document
 from resume_hooks.parts.share.verbs import ShareOptions
-from resume_hooks.parts.share.verbs.export import left_out_text, lineage_or_alone, place_of, receipt
+from resume_hooks.parts.share.verbs.export import export_receipt, left_out_text, lineage_or_alone, output_path
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.git_worktrees import root_above
 from resume_hooks.system.invocation import quoted, typed
 from resume_hooks.system.text import counted
 
 TRIMMED = (
-    "What was trimmed from this session is shared as placeholders alone. To share it whole: {command}, then share the "
-    "session that this makes."
+    "Trimmed content of this session is shared as placeholders. To share it whole: {command}, then share the session "
+    "that this makes."
 )
 
 IN_REPOSITORY = "The file lies in the repository {root}: take care that no commit holds it."
 
 
-def share(options: ShareOptions) -> None:
+def share_session(options: ShareOptions) -> None:
     """Show what is taken out, ask, and write the file."""
     asks = options.asks("Sharing")
     session = options.located()
@@ -34,16 +34,18 @@ def share(options: ShareOptions) -> None:
         warnings = [*warnings, TRIMMED.format(command=typed(f"untrim {session.session_id[:8]} --all"))]
     with watched(session.path, quiet=options.as_json) as watching:
         document = Document(sessions, PAGE, options.where, watching)
-    path = place_of(options.output, document.name)
-    over = require_place(path, force=options.force)
-    with packed(document, options.where) as bundle:
+    path = output_path(options.output, document.name)
+    over = require_replaceable(path, force=options.force)
+    with pack_bundle(document, options.where) as bundle:
         if asks:
-            say(table(_taken(bundle)))
+            say(table(_counts_of_taken(bundle)))
         agreed = options.agreed(f"Write that to {path}?", asks=asks)
-        written = write(path, bundle.chunks(document), over) if agreed else measured(bundle.chunks(document))
+        written = (
+            write_document(path, bundle.chunks(document), over) if agreed else measure_chunks(bundle.chunks(document))
+        )
     if agreed and (root := root_above(os.path.dirname(path))):
         warnings = [*warnings, IN_REPOSITORY.format(root=root)]
-    data = receipt(document, path, written, done=agreed) | {
+    data = export_receipt(document, path, written, done=agreed) | {
         "redacted": dict(bundle.taken.kinds),
         "folders": bundle.taken.folders,
         "images": bundle.taken.pictures,
@@ -52,7 +54,7 @@ def share(options: ShareOptions) -> None:
     facts: list[tuple[str, object]] = [
         ("file" if agreed else "would be", path),
         ("size", f"{size_text(written.size)}, of it {size_text(bundle.size)} the session, packed"),
-        *([] if asks else _taken(bundle)),
+        *([] if asks else _counts_of_taken(bundle)),
         ("to read it", "open it in a browser"),
         ("to go on", f"resume-hooks import {quoted(path.rpartition('/')[2])}"),  # in another one's shell
     ]
@@ -60,8 +62,8 @@ def share(options: ShareOptions) -> None:
     options.emit(data, lambda: table(facts) + last, warnings)
 
 
-def _taken(bundle: PackedBundle) -> list[tuple[str, object]]:
-    """What is taken out, as counts; never any of it."""
+def _counts_of_taken(bundle: PackedBundle) -> list[tuple[str, object]]:
+    """Counts of what is taken out, never the text itself."""
     taken = bundle.taken
     rows: list[tuple[str, object]] = [
         ("secrets", left_out_text(dict(taken.kinds))),

@@ -5,21 +5,22 @@ from __future__ import annotations
 from resume_hooks.cli.options import AGENT, VerbOptions, flag, option
 
 
-class StatsOptions(VerbOptions, body="resume_hooks.parts.stats.verbs.stats:stats"):
-    """Show turns and tokens by month, what children saved, hook times, and the size of our own folder.
+class StatsOptions(VerbOptions, body="resume_hooks.parts.stats.verbs.stats:print_stats"):
+    """Show turns and tokens by month, savings by children, hook times, and the size of our own folder.
 
-    Tokens are those that the API counted, of sub-agents too; SENT is all that requests held, CACHED what of it came
-    out of the cache. A copy that the client's own --fork-session made counts again. SAVED is what the parent took when
-    it was left, less what the child's first own request held; only children that somebody went on in count. Hook times
-    are those that the client wrote into transcripts: it tells few of those that pass silently. Months are in UTC.
+    Tokens are those that the API counted, for sub-agents too; SENT are all tokens of requests, CACHED those of them out
+    of the cache. A copy that the client's own --fork-session made counts again. SAVED is the size of the parent's
+    context when it was left, less that of the child's first own request; only children that somebody went on in count.
+    Hook times are those that the client wrote into transcripts: it writes few of hooks that say nothing. Months are in
+    UTC.
 
     FIRST EDIT counts, after a start, a compaction, or in a child, the calls of tools up to the first that edits or
     writes a file (not one of the shell), over those that had one (EDITED).
 
     Each transcript is read once; its counts are kept, also when it is deleted.
 
-    With --threshold it shows instead what the sessions would have cost had each been made smaller at a line of its own
-    (config compaction trim@150k), and what is assumed for that.
+    With --threshold it shows instead the cost of the sessions if each had been made smaller at a line of its own
+    (config compaction trim@150k), and the assumptions.
 
     \b
     Examples:

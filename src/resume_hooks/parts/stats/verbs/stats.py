@@ -1,4 +1,4 @@
-"""``stats``: what sessions came to, what children saved, when edits began, how long hooks took."""
+"""``stats``: figures of sessions, savings by children, first edits, and times of hooks."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from resume_hooks.cli.options import folder_of, time_of
 from resume_hooks.cli.output import at_work, columns
 from resume_hooks.cli.with_fields import With
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.parts.stats.cache import gather
-from resume_hooks.parts.stats.count import requests
-from resume_hooks.parts.stats.threshold import ASSUMED, Price, prices
+from resume_hooks.parts.stats.cache import gather_counts
+from resume_hooks.parts.stats.count import requests_of_session
+from resume_hooks.parts.stats.threshold import ASSUMED, Price, price_lines
 from resume_hooks.parts.stats.totals import (
     HIGH,
     Figures,
     FolderSize,
-    figures,
+    make_figures,
     state_sizes,
 )
 from resume_hooks.parts.stats.verbs import StatsOptions
@@ -30,10 +30,10 @@ from resume_hooks.system.git_worktrees import project_at
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted, plain_line
 
-SHOWN_PARTS = 6  # entries of our folder that are named, the largest ones
+SHOWN_PARTS = 6  # entries of our folder that are shown, the largest ones
 
 
-def stats(options: StatsOptions) -> None:
+def print_stats(options: StatsOptions) -> None:
     """Print the figures."""
     options.refuse_together("since", "month")
     options.refuse_together("everywhere", "project")
@@ -42,14 +42,14 @@ def stats(options: StatsOptions) -> None:
         day = f"{datetime.now(UTC):%Y-%m}-01"
     folder = folder_of(options.project)
     with at_work("Counting", quiet=options.as_json) as told:
-        gathered = gather(options.where, told)
+        gathered = gather_counts(options.where, told)
     project = None if options.everywhere else project_at(folder, options.where)
     wanted = [
         one
         for one in gathered.transcripts
         if options.agent in {ALL, one.program} and (project is None or project.holds(one.counts.folders, one.folder))
     ]
-    found = figures(wanted, day)
+    found = make_figures(wanted, day)
     state = state_sizes(options.where)
     priced: list[Price] = []
     if options.threshold:
@@ -57,8 +57,8 @@ def stats(options: StatsOptions) -> None:
         for one in wanted:
             if one.there and not one.agent and one.program == NAME:
                 with contextlib.suppress(SessionNotFound):
-                    held.append(requests(one.path))
-        priced = prices(held, day)
+                    held.append(requests_of_session(one.path))
+        priced = price_lines(held, day)
     data = {
         "scope": "all" if options.everywhere else folder,
         "since": day,
@@ -72,29 +72,36 @@ def stats(options: StatsOptions) -> None:
         "threshold": priced,
         "assumed": ASSUMED if priced else "",
     }
-    options.emit(data, lambda: _priced(priced, _heading(data)) if priced else _text(found, state, _heading(data)))
+    options.emit(
+        data,
+        lambda: (
+            _prices_text(priced, _heading_of_stats(data))
+            if priced
+            else _stats_text(found, state, _heading_of_stats(data))
+        ),
+    )
 
 
-def _priced(rows: Sequence[Price], heading: str) -> str:
+def _prices_text(rows: Sequence[Price], heading: str) -> str:
     paid, best = rows[0].cost, min(rows, key=lambda row: row.cost)
     heads = ("LINE", "TIMES", "LEFT", "READ", "WRITTEN", "COST", "OF NONE")
     cells = [
         (
-            _setting(row),
+            _setting_of_price(row),
             *(f"{number:,}" for number in (row.times, row.left, row.read, row.written, row.cost)),
             f"{100 * row.cost / paid:.0f} %" if paid else "-",
         )
         for row in rows
     ]
-    advice = typed(f"config compaction {_setting(best)}") if best.line else "none, as it was"
+    advice = typed(f"config compaction {_setting_of_price(best)}") if best.line else "none, as it was"
     return "\n\n".join((heading, columns(heads, cells), f"Least, by cost alone: {advice}", ASSUMED))
 
 
-def _setting(row: Price) -> str:
+def _setting_of_price(row: Price) -> str:
     return f"{row.way}@{row.line // 1_000}k" if row.line else "none"
 
 
-def _heading(data: dict[str, Any]) -> str:
+def _heading_of_stats(data: dict[str, Any]) -> str:
     where = "every project" if data["scope"] == "all" else plain_line(data["scope"])
     gone = f", {data['gone']:,} of them deleted since" if data["gone"] else ""
     agents = f"; {counted(data['agents'], 'sub-agent')}" if data["agents"] else ""
@@ -102,7 +109,7 @@ def _heading(data: dict[str, Any]) -> str:
     return f"{counted(data['sessions'], 'session')} with a turn or an answer of {where}{since}{gone}{agents}"
 
 
-def _text(found: Figures, state: Sequence[FolderSize], heading: str) -> str:
+def _stats_text(found: Figures, state: Sequence[FolderSize], heading: str) -> str:
     heads = ("MONTH", "SESSIONS", "TURNS", "REQUESTS", "SENT", "CACHED", "ANSWERED")
     months = [
         (

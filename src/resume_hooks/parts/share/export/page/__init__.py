@@ -16,8 +16,16 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 
 from resume_hooks.clock import minute
-from resume_hooks.parts.share.export.page.markup import Html, element, join, opening
-from resume_hooks.parts.share.export.page.texts import changed, code, difference, language_of, picture, prose, verbatim
+from resume_hooks.parts.share.export.page.markup import Html, element, join_markup, start_tag
+from resume_hooks.parts.share.export.page.texts import (
+    code_markup,
+    count_changed_lines,
+    difference_markup,
+    language_of,
+    picture_markup,
+    prose_markup,
+    verbatim_markup,
+)
 from resume_hooks.parts.share.export.parts import (
     ASSISTANT,
     SPEAKERS,
@@ -38,30 +46,30 @@ from resume_hooks.reading.render import fields_text
 from resume_hooks.transcripts.records import FILE_KEYS, Record, file_in, objects, string
 
 SHELLS = frozenset({"Bash", "PowerShell"})
-PROSE = ("plan", "prompt")  # inputs that are written for reading: a plan, the task of a sub-agent
-OPEN_LINES = 60  # changed lines up to which an edit is shown unfolded
-SHORT_NOTE = 200  # characters of a note that stands on its head's line
-FEW = 3  # turns up to which a page opens unfolded
+PROSE = ("plan", "prompt")  # inputs that are prose: a plan, the task of a sub-agent
+OPEN_LINES = 60  # an edit of fewer changed lines is shown unfolded
+SHORT_NOTE = 200  # a note of fewer characters stands on the line of its heading
+FEW = 3  # a page of at most so many turns opens unfolded
 CARRIES = "This file holds the session, too. To go on with it, in the folder of the project: resume-hooks import FILE."
 
 _NUMBERED = re.compile(r"^ *\d+(?:→|\t)", re.MULTILINE)
 
 
 def as_page(document: Iterable[Part], sessions: Iterable[SessionPart], carried: Carried | None = None) -> Iterator[str]:
-    """The document; ``sessions`` are the heads in it, for the table of turns, ``carried`` stands at its end."""
+    """The document as a page, piece by piece; ``sessions`` fill the table of turns, ``carried`` stands at the end."""
     heads = list(sessions)
-    yield from _beginning(heads)
+    yield from _page_head(heads)
     if carried:
         yield element("aside", *(element("p", said) for said in (CARRIES, *carried.taken.sentences)), id="carries")
-    yield from _written(document, unfolded=sum(len(head.turns) for head in heads) <= FEW)
-    yield Html(f"</main>\n{element('script', _own('page.js'))}\n")
+    yield from _markup_of_document(document, unfolded=sum(len(head.turns) for head in heads) <= FEW)
+    yield Html(f"</main>\n{element('script', _read_own_file('page.js'))}\n")
     yield from carried.rows if carried else ()
     yield "</body>\n</html>\n"
 
 
-def _beginning(heads: list[SessionPart]) -> Iterator[str]:
+def _page_head(heads: list[SessionPart]) -> Iterator[str]:
     title = heads[-1].title if heads else "Session"
-    style, script = _own("page.css"), _own("page.js")
+    style, script = _read_own_file("page.css"), _read_own_file("page.js")
     digests = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script))
     policy = (
         "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; img-src data:; "
@@ -79,13 +87,13 @@ def _beginning(heads: list[SessionPart]) -> Iterator[str]:
         element("style", style),
     )
     yield "<!doctype html>\n"
-    yield opening("html", lang="en") + "\n<head>\n" + "\n".join(metas) + "\n</head>\n<body>\n"
+    yield start_tag("html", lang="en") + "\n<head>\n" + "\n".join(metas) + "\n</head>\n<body>\n"
     yield element("a", "Skip to the conversation", href="#conversation", class_="skip") + "\n"
-    yield _bar(title) + "\n" + _contents(heads) + "\n"
-    yield opening("main", id="conversation", tabindex="-1") + "\n"
+    yield _tool_bar(title) + "\n" + _turn_list(heads) + "\n"
+    yield start_tag("main", id="conversation", tabindex="-1") + "\n"
 
 
-def _bar(title: str) -> Html:
+def _tool_bar(title: str) -> Html:
     return element(
         "header",
         element("span", title, class_="name", dir="auto"),
@@ -109,17 +117,17 @@ def _button(name: str, shown: str, said: str) -> Html:
     return element("button", shown, id=name, type="button", title=said, aria_label=said)
 
 
-def _contents(heads: list[SessionPart]) -> Html:
-    """The table of turns, a list a session."""
+def _turn_list(heads: list[SessionPart]) -> Html:
+    """The table of turns, one list per session."""
     lists = []
     for place, head in enumerate(heads):
         rows = (
             element("li", element("a", element("span", f"{turn.number}", class_="number"), turn.words or "\N{EM DASH}",
-                                  href=f"#{_anchor(place, turn)}", dir="auto"), class_=turn.place)
+                                  href=f"#{_anchor_of_turn(place, turn)}", dir="auto"), class_=turn.place)
             for turn in head.turns
         )  # fmt: skip
         name = element("p", head.title, class_="session", dir="auto") if len(heads) > 1 else Html("")
-        lists.append(join([name, element("ol", *rows)]))
+        lists.append(join_markup([name, element("ol", *rows)]))
     return element(
         "nav",
         element("details", element("summary", "Turns"), *lists, open=True, id="turns"),
@@ -128,13 +136,13 @@ def _contents(heads: list[SessionPart]) -> Html:
     )
 
 
-def _anchor(place: int, turn: TurnPart) -> str:
-    """What a turn is called in addresses: its number, in a document of several sessions with that of its session."""
+def _anchor_of_turn(place: int, turn: TurnPart) -> str:
+    """The anchor of a turn: its number, from the second session of a document on with the session's before it."""
     return f"s{place + 1}t{turn.number}" if place else f"t{turn.number}"
 
 
-def _written(document: Iterable[Part], *, unfolded: bool) -> Iterator[str]:
-    """The markup of parts; what is open is closed before the next of a kind."""
+def _markup_of_document(document: Iterable[Part], *, unfolded: bool) -> Iterator[str]:
+    """The markup of parts; an open turn is closed before the next turn, session or the end."""
     session, in_turn = -1, False
     for part in document:
         if in_turn and isinstance(part, (SessionPart, TurnPart, EndPart)):
@@ -142,19 +150,19 @@ def _written(document: Iterable[Part], *, unfolded: bool) -> Iterator[str]:
             yield "</div></details>\n"
         if isinstance(part, SessionPart):
             session += 1
-            facts = (join([element("dt", name), element("dd", value, dir="auto")]) for name, value in part.facts)
+            facts = (join_markup([element("dt", name), element("dd", value, dir="auto")]) for name, value in part.facts)
             title = element("h1", part.title, dir="auto")
             yield element("section", title, element("dl", *facts), class_="about") + "\n"
         elif isinstance(part, TurnPart):
             in_turn = True
-            yield _turn(part, _anchor(max(session, 0), part), unfolded=unfolded) + "\n"
+            yield _turn_markup(part, _anchor_of_turn(max(session, 0), part), unfolded=unfolded) + "\n"
         elif isinstance(part, EndPart):
             yield element("footer", *(element("p", said) for said in part.sentences), id="left-out") + "\n"
         else:
-            yield from _within(part)
+            yield from _part_markup(part)
 
 
-def _turn(turn: TurnPart, anchor: str, *, unfolded: bool) -> Html:
+def _turn_markup(turn: TurnPart, anchor: str, *, unfolded: bool) -> Html:
     head = element(
         "summary",
         element("a", f"{turn.number}", href=f"#{anchor}", class_="number", title=f"Link to Turn {turn.number}"),
@@ -166,56 +174,61 @@ def _turn(turn: TurnPart, anchor: str, *, unfolded: bool) -> Html:
         ),
     )
     classes = f"turn {turn.place}"
-    return Html(f"{opening('details', class_=classes, id=anchor, open=unfolded)}{head}{opening('div', class_='body')}")
+    return Html(
+        f"{start_tag('details', class_=classes, id=anchor, open=unfolded)}{head}{start_tag('div', class_='body')}"
+    )
 
 
-def _within(part: Part) -> Iterator[str]:
+def _part_markup(part: Part) -> Iterator[str]:
     match part:
         case CallPart():
-            yield from _call(part)
+            yield from _call_markup(part)
         case AgentPart():
-            yield from _agent(part)
+            yield from _agent_markup(part)
         case TextPart():
-            yield _text(part) + "\n"
+            yield _text_markup(part) + "\n"
         case ThinkingPart():
-            yield element("details", element("summary", "Thinking"), prose(part.text), class_="thought unit") + "\n"
+            yield (
+                element("details", element("summary", "Thinking"), prose_markup(part.text), class_="thought unit")
+                + "\n"
+            )
         case NotePart():
-            yield _note(element("b", part.what), part.text) + "\n"
+            yield _note_markup(element("b", part.what), part.text) + "\n"
         case MediaPart():
-            yield element("div", picture(part), class_="unit") + "\n"
+            yield element("div", picture_markup(part), class_="unit") + "\n"
 
 
-def _note(head: Html, text: str) -> Html:
+def _note_markup(head: Html, text: str) -> Html:
     if not text.strip():
         return element("p", head, class_="note unit")
     if "\n" not in text and len(text) < SHORT_NOTE:
         return element("p", head, f" {text}", class_="note unit", dir="auto")
-    return element("details", element("summary", head), code(text), class_="note unit")
+    return element("details", element("summary", head), code_markup(text), class_="note unit")
 
 
-def _text(part: TextPart) -> Html:
+def _text_markup(part: TextPart) -> Html:
     when = element("time", minute(part.time)[11:], datetime=part.time, title=part.time) if part.time else Html("")
     who = element("p", element("b", SPEAKERS[part.who]), when, class_="who")
     if part.who == SUMMARY:
-        return element("details", element("summary", "Summary that the model went on from"), prose(part.text),
+        return element("details", element("summary", "Summary that the model went on from"), prose_markup(part.text),
                        class_="summary unit")  # fmt: skip
-    body = prose(part.text) if part.who == ASSISTANT else verbatim(part.text)
+    body = prose_markup(part.text) if part.who == ASSISTANT else verbatim_markup(part.text)
     return element("article", who, body, class_=f"said {part.who} unit")
 
 
-def _call(call: CallPart) -> Iterator[str]:
+def _call_markup(call: CallPart) -> Iterator[str]:
     classes = "call failed" if call.answer and call.answer.failed else "call"
-    lines = sum(old.count("\n") + new.count("\n") for old, new in _edits(call))
-    unfolded = bool(call.tasks) or (bool(_edits(call)) and lines < OPEN_LINES)
-    yield opening("details", class_=f"{classes} unit", open=unfolded)
-    yield f"{_summary(call)}{_given(call)}"
+    lines = sum(old.count("\n") + new.count("\n") for old, new in _edits_of_call(call))
+    unfolded = bool(call.tasks) or (bool(_edits_of_call(call)) and lines < OPEN_LINES)
+    yield start_tag("details", class_=f"{classes} unit", open=unfolded)
+    yield f"{_call_summary(call)}{_input_markup(call)}"
     if call.agent is not None:
-        yield from _agent(call.agent)
-    yield f"{_answer(call)}</details>\n"
+        yield from _agent_markup(call.agent)
+    yield f"{_answer_markup(call)}</details>\n"
 
 
-def _edits(call: CallPart) -> list[tuple[str, str]]:
-    """The texts that an edit replaced, each with what came in its place; a written file came in place of nothing."""
+def _edits_of_call(call: CallPart) -> list[tuple[str, str]]:
+    """The texts that an edit replaced, each with the new text; the old text of a written file is empty."""
     given = call.given
     rows = given.get("edits")
     found = objects(rows) if isinstance(rows, list) else [given]
@@ -224,8 +237,8 @@ def _edits(call: CallPart) -> list[tuple[str, str]]:
     return [pair for pair in pairs if any(pair)] or ([("", written)] if written else [])
 
 
-def _summary(call: CallPart) -> Html:
-    counts = [changed(old, new) for old, new in _edits(call)]
+def _call_summary(call: CallPart) -> Html:
+    counts = [count_changed_lines(old, new) for old, new in _edits_of_call(call)]
     gone, come = sum(count[0] for count in counts), sum(count[1] for count in counts)
     badges = (
         element("span", f"+{come}", class_="plus") if come else "",
@@ -241,58 +254,60 @@ def _summary(call: CallPart) -> Html:
     )  # fmt: skip
 
 
-def _given(call: CallPart) -> Html:
+def _input_markup(call: CallPart) -> Html:
     if tasks := call.tasks:
         rows = (element("li", words, class_=status if status in {"completed", "in_progress"} else "pending")
                 for status, words in tasks)  # fmt: skip
         return element("ul", *rows, class_="tasks")
-    if edits := _edits(call):
+    if edits := _edits_of_call(call):
         language = language_of(file_in(call.given))
-        return join(difference(old, new) if old else code(new, language, "input") for old, new in edits)
-    return join(_inputs(call))
+        return join_markup(
+            difference_markup(old, new) if old else code_markup(new, language, "input") for old, new in edits
+        )
+    return join_markup(_plain_inputs(call))
 
 
-def _inputs(call: CallPart) -> Iterator[Html]:
+def _plain_inputs(call: CallPart) -> Iterator[Html]:
     left: Record = dict(call.given)
     command = string(left, "command")
     if call.tool in SHELLS and command:
-        yield code(command, "bash", "command")
+        yield code_markup(command, "bash", "command")
         left = {key: value for key, value in left.items() if key not in {"command", "description"}}
     for key in PROSE:
         if words := string(left, key):
-            yield prose(words)
+            yield prose_markup(words)
             left.pop(key)
     if file_in(left):
         left = {key: value for key, value in left.items() if key not in FILE_KEYS}
     if said := fields_text(left):
-        yield code(said, "", "input")
+        yield code_markup(said, "", "input")
 
 
-def _answer(call: CallPart) -> Html:
+def _answer_markup(call: CallPart) -> Html:
     if call.answer is None:
         return Html("")
     parts = []
     for part in call.answer.parts:
         if not isinstance(part, str):
-            parts.append(picture(part))
+            parts.append(picture_markup(part))
         elif call.agent is not None or call.tool in {"Agent", "Task"}:
-            parts.append(prose(part))
+            parts.append(prose_markup(part))
         else:
             numbered = call.tool == "Read" and bool(_NUMBERED.match(part))
             text = _NUMBERED.sub("", part) if numbered else part
-            parts.append(code(text, language_of(file_in(call.given)) if numbered else "", "output"))
+            parts.append(code_markup(text, language_of(file_in(call.given)) if numbered else "", "output"))
     return element("div", *parts, class_="answer failed" if call.answer.failed else "answer")
 
 
-def _agent(agent: AgentPart) -> Iterator[str]:
-    yield opening("details", class_="agent")
+def _agent_markup(agent: AgentPart) -> Iterator[str]:
+    yield start_tag("details", class_="agent")
     yield element("summary", element("b", "Sub-agent"), f" {agent.kind} ", element("code", agent.name))
     for part in agent.parts:
-        yield from _within(part)
+        yield from _part_markup(part)
     yield "</details>\n"
 
 
 @cache
-def _own(name: str) -> Html:
+def _read_own_file(name: str) -> Html:
     with open(os.path.join(os.path.dirname(__file__), name), encoding="utf-8") as stream:
         return Html(stream.read())

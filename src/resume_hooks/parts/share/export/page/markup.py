@@ -1,4 +1,4 @@
-"""Markup: the one place where foreign text becomes HTML. Whatever is not ``Html`` already is escaped here.
+"""Markup: the one place where foreign text becomes HTML. Every text that is not ``Html`` already is escaped here.
 
 Names of elements and attributes are ours; their values and contents may be anybody's.
 """
@@ -15,7 +15,7 @@ _UNSEEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f"
     "\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
 )
-"""Controls, and what reorders or hides text; joiners that scripts and emoji need are not among them."""
+"""Control characters, and those that reorder or hide text, but not the joiners that scripts and emoji need."""
 
 _VOID = frozenset({"br", "hr", "img", "input", "meta"})
 
@@ -27,22 +27,22 @@ class Html(str):
 
 
 def visible(text: str) -> str:
-    """A text in which nothing hides: a terminal's colours are gone, other controls are spelled out."""
+    """A text without hidden characters: a terminal's colours are removed, other controls spelled out."""
     lines = without_sequences(text).replace("\r\n", "\n").replace("\r", "\n")
     return _UNSEEN.sub(lambda match: f"[U+{ord(match[0]):04X}]", lines)
 
 
-def escape(text: str) -> Html:
+def escape_html(text: str) -> Html:
     """A text as markup that shows it, fit for content and for attributes in double quotes."""
     return text if isinstance(text, Html) else Html(html.escape(visible(text), quote=True))
 
 
-def join(parts: Iterable[str]) -> Html:
-    """Parts one behind the other, each escaped unless it is markup."""
-    return Html("".join([escape(part) for part in parts]))
+def join_markup(parts: Iterable[str]) -> Html:
+    """The concatenated parts, each escaped unless it is markup."""
+    return Html("".join([escape_html(part) for part in parts]))
 
 
-def opening(name: str, /, **attributes: str | bool) -> Html:
+def start_tag(name: str, /, **attributes: str | bool) -> Html:
     """The start of an element. An underscore at the end of an attribute's name is dropped, others become hyphens.
 
     True stands for an attribute without a value, False for none.
@@ -52,11 +52,11 @@ def opening(name: str, /, **attributes: str | bool) -> Html:
         if value is False:
             continue
         word = key.rstrip("_").replace("_", "-")
-        said.append(f" {word}" if value is True else f' {word}="{escape(value)}"')
+        said.append(f" {word}" if value is True else f' {word}="{escape_html(value)}"')
     return Html(f"<{name}{''.join(said)}>")
 
 
 def element(name: str, /, *content: str, **attributes: str | bool) -> Html:
     """An element with its content."""
-    start = opening(name, **attributes)
-    return start if name in _VOID else Html(f"{start}{join(content)}</{name}>")
+    start = start_tag(name, **attributes)
+    return start if name in _VOID else Html(f"{start}{join_markup(content)}</{name}>")

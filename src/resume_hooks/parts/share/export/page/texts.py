@@ -14,7 +14,7 @@ from difflib import SequenceMatcher
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
-from resume_hooks.parts.share.export.page.markup import Html, element, escape, join, opening, visible
+from resume_hooks.parts.share.export.page.markup import Html, element, escape_html, join_markup, start_tag, visible
 from resume_hooks.parts.share.export.parts import MediaPart
 from resume_hooks.transcripts.records import IMAGE
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MOST, MOST_LINES, LONGEST_LINE = 8_000, 300, 400
 """Characters, lines, and characters of one line up to which code is coloured.
 
-Patterns of lexers are not to be trusted with more: on long runs of one sign some take seconds.
+On longer texts some lexers are too slow: a long run of one sign can take seconds.
 """
 
 LANGUAGES = {
@@ -36,7 +36,7 @@ LANGUAGES = {
     "typescript": "typescript", "yaml": "yaml", "yml": "yaml", "zsh": "bash", "h": "c", "hpp": "cpp", "cc": "cpp",
     "cfg": "ini", "mjs": "javascript", "pyi": "python", "xml": "html",
 }  # fmt: skip
-"""The lexer of a language, by the word behind a fence and by the ending of a file."""
+"""The lexer for the word behind a fence, or for the ending of a file."""
 
 CLASSES = (
     ("Token.Comment", "tc"),
@@ -53,31 +53,31 @@ CLASSES = (
     ("Token.Generic.Deleted", "td"),
     ("Token.Generic.Inserted", "ti"),
 )
-"""How a kind of token is coloured."""
+"""The class of the page's style by the kind of token."""
 
 KINDS = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-"""Kinds that hold pixels and nothing that runs."""
+"""Kinds of images that hold only pixels and can't run anything."""
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
-MOST_COMPARED = 400  # lines on either side that are compared; of longer texts all goes and all comes
+MOST_COMPARED = 400  # lines of a side that are compared; of a longer text every line counts as changed
 AROUND = 3  # equal lines that are shown on either side of a change
 SIGNS = {"del": "-", "ins": "+", "same": " ", "gap": ""}
 
-MOST_PROSE = 30_000  # characters of a text that are read as Markdown; a longer one is shown as it was typed
+MOST_PROSE = 30_000  # a text of more characters is shown as it was typed, not as Markdown
 
 ELEMENTS = {
     "p": "p", "blockquote": "blockquote", "ul": "ul", "ol": "ol", "li": "li", "em": "em", "strong": "strong", "s": "s",
     "table": "table", "thead": "thead", "tbody": "tbody", "tr": "tr", "th": "th", "td": "td",
     "h1": "h4", "h2": "h4", "h3": "h5", "h4": "h5", "h5": "h6", "h6": "h6",
 }  # fmt: skip
-"""What becomes of the parser's elements; headings go below those of the page."""
+"""The page's element for each of the parser's; headings rank below those of the page."""
 
 _ALLOWED = re.compile(r"(?:https?://|mailto:)[^\s\x00-\x1f]+", re.IGNORECASE)
 
 
-def code(text: str, language: str = "", about: str = "") -> Html:
+def code_markup(text: str, language: str = "", about: str = "") -> Html:
     """A box of code; ``language`` is the word behind a fence, which may be anything."""
-    shown = _coloured(text, LANGUAGES.get(language.strip().lower(), ""))
+    shown = _colour_code(text, LANGUAGES.get(language.strip().lower(), ""))
     return element(
         "div", element("pre", element("code", shown), tabindex="0"), class_="code", data_about=about or False
     )
@@ -88,7 +88,7 @@ def language_of(path: str) -> str:
     return os.path.splitext(path)[1][1:].lower()
 
 
-def _coloured(text: str, lexer_name: str) -> str:
+def _colour_code(text: str, lexer_name: str) -> str:
     if not lexer_name or not text or len(text) > MOST:
         return text
     lines = text.split("\n")
@@ -102,36 +102,36 @@ def _coloured(text: str, lexer_name: str) -> str:
     for _, kind, said in lexer.get_tokens_unprocessed(visible(text)):
         name = next((name for beginning, name in CLASSES if str(kind).startswith(beginning)), "")
         parts.append(element("span", said, class_=name) if name and said.strip() else said)
-    return join(parts)
+    return join_markup(parts)
 
 
-def picture(found: MediaPart) -> Html:
-    """An image, or what it is in words."""
+def picture_markup(found: MediaPart) -> Html:
+    """An image, or its description."""
     if found.kind == IMAGE and found.media_type in KINDS and _BASE64.fullmatch(found.data):
         source = Html(f"data:{found.media_type};base64,{found.data}")
         return element("p", element("img", src=source, alt=found.about, loading="lazy"))
     return element("p", f"[{found.about}]", class_="note")
 
 
-def difference(old: str, new: str) -> Html:
+def difference_markup(old: str, new: str) -> Html:
     """The change from one text to another."""
     rows = [element("span", f"{SIGNS[kind]} {line}\n" if SIGNS[kind] else f"{line}\n", class_=f"d-{kind}")
-            for kind, line in _compared(old, new)]  # fmt: skip
-    return element("div", element("pre", element("code", join(rows)), tabindex="0"), class_="code diff")
+            for kind, line in _compare_lines(old, new)]  # fmt: skip
+    return element("div", element("pre", element("code", join_markup(rows)), tabindex="0"), class_="code diff")
 
 
-def changed(old: str, new: str) -> tuple[int, int]:
-    """How many lines went and how many came."""
-    kinds = [kind for kind, _ in _compared(old, new)]
+def count_changed_lines(old: str, new: str) -> tuple[int, int]:
+    """How many lines were removed and how many were added."""
+    kinds = [kind for kind, _ in _compare_lines(old, new)]
     return kinds.count("del"), kinds.count("ins")
 
 
-@lru_cache(maxsize=8)  # a call asks for what changed, then for the change
-def _compared(old: str, new: str) -> tuple[tuple[str, str], ...]:
-    return tuple(_rows(*(text.removesuffix("\n").split("\n") if text else [] for text in (old, new))))
+@lru_cache(maxsize=8)  # a call asks for the counts first, then for the lines
+def _compare_lines(old: str, new: str) -> tuple[tuple[str, str], ...]:
+    return tuple(_rows_of_difference(*(text.removesuffix("\n").split("\n") if text else [] for text in (old, new))))
 
 
-def _rows(old: list[str], new: list[str]) -> Iterator[tuple[str, str]]:
+def _rows_of_difference(old: list[str], new: list[str]) -> Iterator[tuple[str, str]]:
     if max(len(old), len(new)) > MOST_COMPARED or not old:
         yield from (("del", line) for line in old)
         yield from (("ins", line) for line in new)
@@ -148,20 +148,22 @@ def _rows(old: list[str], new: list[str]) -> Iterator[tuple[str, str]]:
                 yield from (("ins", line) for line in new[c:d])
 
 
-def prose(text: str) -> Html:
-    """A text as it was meant."""
+def prose_markup(text: str) -> Html:
+    """A text as rendered Markdown."""
     if len(text) > MOST_PROSE:
-        return verbatim(text)
-    return element("div", Html("".join(_written(_parser().parse(visible(text))))), class_="prose", dir="auto")
+        return verbatim_markup(text)
+    return element(
+        "div", Html("".join(_markup_of_tokens(_prose_parser().parse(visible(text))))), class_="prose", dir="auto"
+    )
 
 
-def verbatim(text: str) -> Html:
+def verbatim_markup(text: str) -> Html:
     """A text as it was typed."""
     return element("div", text, class_="typed", dir="auto")
 
 
 @cache
-def _parser() -> MarkdownIt:
+def _prose_parser() -> MarkdownIt:
     # markdown-it takes 40 ms to load, which only a page has to spend.
     from markdown_it import MarkdownIt
 
@@ -169,20 +171,20 @@ def _parser() -> MarkdownIt:
     return parser.enable(["table", "strikethrough"]).disable(["image", "html_block", "html_inline"])
 
 
-def _written(tokens: Sequence[Token]) -> list[Html]:
-    """The markup of tokens; what is not known is its text."""
+def _markup_of_tokens(tokens: Sequence[Token]) -> list[Html]:
+    """The markup of tokens; an unknown one becomes its text."""
     parts: list[Html] = []
     for token in tokens:
         if token.type == "inline":
-            parts += _written(token.children or [])
+            parts += _markup_of_tokens(token.children or [])
         elif token.type in {"fence", "code_block"}:
-            parts.append(code(token.content.removesuffix("\n"), token.info.split(" ")[0]))
+            parts.append(code_markup(token.content.removesuffix("\n"), token.info.split(" ")[0]))
         elif token.type == "code_inline":
             parts.append(element("code", token.content))
         elif token.type == "link_open":  # one that leads elsewhere is marked text
             target = str(token.attrGet("href") or "")
             led = {"href": target, "rel": "noreferrer noopener nofollow", "target": "_blank", "title": target}
-            parts.append(opening("a", **led if _ALLOWED.fullmatch(target) else {}))
+            parts.append(start_tag("a", **led if _ALLOWED.fullmatch(target) else {}))
         elif token.type == "link_close":
             parts.append(Html("</a>"))
         elif token.tag in {"br", "hr"}:
@@ -190,13 +192,13 @@ def _written(tokens: Sequence[Token]) -> list[Html]:
         elif token.type == "softbreak":
             parts.append(Html("\n"))
         elif token.nesting and token.tag in ELEMENTS:
-            parts.append(_element(token))
+            parts.append(_element_of_token(token))
         else:
-            parts.append(escape(token.content))
+            parts.append(escape_html(token.content))
     return parts
 
 
-def _element(token: Token) -> Html:
+def _element_of_token(token: Token) -> Html:
     name = ELEMENTS[token.tag]
     if token.hidden:  # a paragraph in a list whose rows stand close together
         return Html("\n")
@@ -205,7 +207,7 @@ def _element(token: Token) -> Html:
         return Html(f"{end}\n") if token.block else Html(end)
     start = str(token.attrGet("start") or "")
     align = str(token.attrGet("style") or "").partition(":")[2]
-    made = opening(
+    made = start_tag(
         name,
         start=start if start.isdecimal() and len(start) < 9 else False,
         class_=align if align in {"center", "right"} else False,

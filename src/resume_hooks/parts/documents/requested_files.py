@@ -1,4 +1,4 @@
-"""Whether a handoff is to write files: by the options of the verb, by the settings. Who asked for none waits little."""
+"""The files that a handoff is to write, by its options and the settings. Without any, little is loaded."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ def require_name(options: Any) -> None:
 
 
 def require_out(options: Any) -> None:
-    """UsageError for a ``--force`` without what it is for."""
+    """UsageError for ``--force`` without ``--out``."""
     if not options.out:
-        raise UsageError("--force needs --out", "It is for a document that is there already.")
+        raise UsageError("--force needs --out", "It overwrites a document that exists already.")
 
 
-def beside(decided: RolloverPlan, where: Where, options: Any) -> Callable[[Receipt | None], FilesBeside]:
+def files_beside_handoff(decided: RolloverPlan, where: Where, options: Any) -> Callable[[Receipt | None], FilesBeside]:
     """The answer to ``beside a handoff``: see ``derive.fresh_child``."""
     given = options.out if options else None
     if not (given or settings.load(where)["handoff_dir"].value):
         return lambda _: FilesBeside()
-    from resume_hooks.parts.documents import document  # only who asked for files waits for what writes them
+    from resume_hooks.parts.documents import document  # loaded only where files are requested
 
     force = bool(options and options.force)
     out = document.out_path(given, decided, force=force) if given else ""
 
-    def done(receipt: Receipt | None) -> FilesBeside:
+    def list_or_write(receipt: Receipt | None) -> FilesBeside:
         if receipt is None:
-            return document.wanted_for(decided, where, out)
-        return document.write_for(decided, receipt, where, out, force=force)
+            return document.list_wanted_files(decided, where, out)
+        return document.write_documents(decided, receipt, where, out, force=force)
 
-    return done
+    return list_or_write
