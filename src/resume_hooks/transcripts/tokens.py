@@ -287,11 +287,15 @@ def session_context(path: str, chain: list[Node], window: int = 0) -> ContextUse
 
 
 def _trimmed_to(ends: HeadTail) -> int:
+    """What our last trim in place said is left; 0 where none was since, or only in the session that it is a child of.
+
+    The compaction itself may be out of reach: a client writes all that is left between that and the remark.
+    """
     for record in reversed(ends.last_records):
         if string(record, "subtype") == records.COMPACTION:
             break
         if left := left_by_trim(record):
-            return left
+            return left if clock.normal(record.get("timestamp")) > ends.derived_at else 0
     return 0
 
 
@@ -355,10 +359,10 @@ def end_context(found: Sequence[Record], window: int = 0) -> ContextUse | None:
 
 def stated_count(ends: HeadTail, stated: StatedSize | None) -> int:
     """What is said of a session whose context no answer counted since its last compaction, 0 for nothing."""
+    if left := _trimmed_to(ends):
+        return left
     said = (clock.normal(r.get("timestamp")) for r in ends.last_records if string(r, "subtype") == records.COMPACTION)
-    if max(said, default="") > ends.derived_at:
-        return _trimmed_to(ends)
-    return stated.tokens if stated else 0
+    return stated.tokens if stated and max(said, default="") <= ends.derived_at else 0
 
 
 class StatedSize(NamedTuple):
