@@ -205,6 +205,8 @@ def test_what_fits_best(used: ContextUse, trimmed: ContextUse | None, way: str |
         (context(190_000), 2_000, 12, 0),
         (context(87_000), 2_000, 2, None),
         (context(87_000), 0, 0, None),
+        # Nothing counted what is sent since the compaction, nor what a prompt adds to that.
+        (context(45_756)._replace(measured=False), 60, 12, None),
     ],
 )
 def test_prompts_left(used: ContextUse, growth: int, turns: int, left: int | None) -> None:

@@ -265,8 +265,11 @@ def _quickly_trimmed(path: str, where: Where) -> _Trimmed | None:
 
 
 def prompts_left(context: ContextUse, seen: Traffic) -> int | None:
-    """About how many typical turns fit before the client compacts; None where too few turns tell what one adds."""
-    if seen.turns < LEAST_TURNS:
+    """About how many typical turns fit before the client compacts; None where too few turns tell what one adds.
+
+    Turns from before a compaction tell nothing of those after it, the next of which is the first to be counted.
+    """
+    if seen.turns < LEAST_TURNS or not context.measured:
         return None
     count = max(0, context.window - RESERVED_OUTPUT - context.tokens) // seen.growth
     step = 1 if count < 10 else 5 if count < 100 else 50
