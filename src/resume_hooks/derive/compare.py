@@ -7,6 +7,7 @@ in input tokens by the public price ratios: prices differ between models and cha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, floor
 from typing import Any, NamedTuple
@@ -97,6 +98,9 @@ LEAST_TURNS = 3  # turns that were counted, of which a typical one is known
 FEW = 3  # prompts left below which something is recommended
 NEARLY_FULL = 80  # per cent of the window from which on something is recommended
 ROOMY = 50  # per cent of the window below which a trimmed session is worth going on in
+LARGE = 100_000  # tokens from which on it counts that no cache holds a session, as the line at its start has it
+COLD = "the prompt cache expired"
+"""Why something is recommended where there is room: the next prompt sends all anew."""
 
 KEPT_BY_COMPACTION = 18_000
 """Tokens that a compaction leaves beyond what every session begins with: the median of ten of the corpus (4,400 to
@@ -153,7 +157,7 @@ class Comparison:
     ``trim_estimated`` is false if its live part is too large for that; ``planned`` is false where a handoff leaves what
     is said at most.
     ``age`` is in seconds, None if no request was counted; ``prompts_left`` is None where too few turns tell, ``advice``
-    while there is room.
+    while there is room and the next prompt costs little.
     """
 
     session_id: str
@@ -230,6 +234,10 @@ def compare(session: SessionFile, where: Where, at: str, *, limit: int = QUICK_L
     whole = trimmed is not None and not (trimmed.chain and trimmed.chain[0].boundary)
     spoken = context.tokens - base.tokens if whole else round(glance.size / CHARACTERS_PER_TOKEN)
     measured = _Measured(context, seen, base, trimmed, fresh, min(spoken, SUMMARY_READS))
+    estimates = tuple(way for way in _estimates(measured, warm=warm) if not glance.is_blank or way.name not in FRESH)
+    advised = advice(context, trimmed.after if trimmed else None, left)
+    if advised is None and not warm and seen.last_ms is not None and seen.lifetime:
+        advised = _advice_when_cold(context, estimates)
     return Comparison(
         session_id=session.session_id,
         glance=glance,
@@ -239,12 +247,12 @@ def compare(session: SessionFile, where: Where, at: str, *, limit: int = QUICK_L
         base=base,
         age=seen.age(now_ms),
         warm=warm,
-        estimates=tuple(way for way in _estimates(measured, warm=warm) if not glance.is_blank or way.name not in FRESH),
+        estimates=estimates,
         dial=_dial(() if glance.is_blank else sizes, measured),
         trim_estimated=trim_estimated,
         planned=planned,
         prompts_left=left,
-        advice=advice(context, trimmed.after if trimmed else None, left),
+        advice=advised,
     )
 
 
@@ -281,6 +289,16 @@ def advice(context: ContextUse, trimmed: ContextUse | None, left: int | None = N
     if context.most_percent < NEARLY_FULL and not context.compacts_at_once and (left is None or left >= FEW):
         return None
     return _best(trimmed)
+
+
+def _advice_when_cold(context: ContextUse, estimates: Sequence[Estimate]) -> Advice | None:
+    """What costs a large session less from the next prompt on: a trim that halves it, else a handoff, else a trim."""
+    if context.tokens < LARGE:
+        return None
+    worth = {way.name: way for way in estimates if way.pays_after == 1 and context.tokens - way.after >= WORTH}
+    if TRIM in worth and (HANDOFF not in worth or worth[TRIM].after <= context.tokens / 2):
+        return Advice(TRIM, COLD)
+    return Advice(HANDOFF, COLD) if HANDOFF in worth else None
 
 
 def _best(trimmed: ContextUse | None) -> Advice:

@@ -12,6 +12,7 @@ from textwrap import wrap
 from resume_hooks import clock
 from resume_hooks.clock import span
 from resume_hooks.derive.compare import (
+    COLD,
     COMPACT,
     GO_ON,
     HANDOFF,
@@ -98,12 +99,17 @@ def headline(comparison: Comparison, command: Callable[[str], str]) -> str:
     if advice is None:
         best = f"going on is fine{'' if left is None else f' for {many}'}"
     else:
-        why = (
-            "it is about to be compacted" if context.compacts_at_once else "nearly full" if not left else f"{many} left"
-        )
+        why = advice.why if advice.why == COLD else _pressure(context, left, many)
         best = f"{command(advice.strategy)} fits best: {why}"
     said = f"{', '.join(leaves)}; " if leaves else ""
     return f"{filled}. {said}{best}."
+
+
+def _pressure(context: ContextUse, left: int | None, many: str) -> str:
+    """Why a session has to be made smaller soon; ``many`` are the prompts left, in words."""
+    if context.compacts_at_once:
+        return "it is about to be compacted"
+    return f"{many} left" if left else "nearly full"
 
 
 def _ways(comparison: Comparison, command: Callable[[str], str]) -> list[str]:
