@@ -17,8 +17,8 @@ from resume_hooks.derive import agents
 from resume_hooks.derive.dial import DialSize, dial_of, unmeasured_dial
 from resume_hooks.derive.fresh_child import Contents, RolloverPlan
 from resume_hooks.derive.opening_size import ALL, tokens_of
-from resume_hooks.derive.trim import plan
-from resume_hooks.derive.trim.options import options_of
+from resume_hooks.derive.trim import in_client, plan
+from resume_hooks.derive.trim.options import WORTH, options_of
 from resume_hooks.errors import NothingToHandOff, NothingToTrim, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import digest_of
@@ -93,7 +93,6 @@ def pays_after(strategy: Strategy, going_on: Strategy, habit: Traffic, rates: Ra
 
 
 PATIENT_LIMIT = 24 * 1024 * 1024  # the same for somebody who waits for it in a shell: a million tokens
-WORTH = 1_000  # tokens that a trim has to free to be spoken of
 LEAST_TURNS = 3  # turns that were counted, of which a typical one is known
 FEW = 3  # prompts left below which something is recommended
 NEARLY_FULL = 80  # per cent of the window from which on something is recommended
@@ -262,10 +261,23 @@ def advise(path: str, where: Where) -> Advice:
     return _best(trimmed.after if trimmed else None)
 
 
-def freed_by_trim(path: str, where: Where) -> int:
-    """Tokens that a trim with the usual options would free; 0 where nothing, or there is too much to look at."""
-    trimmed = _quickly_trimmed(path, where)
-    return trimmed.before.tokens - trimmed.after.tokens if trimmed and trimmed.after else 0
+class Freed(NamedTuple):
+    """Tokens that a trim with the usual options would free: in a copy, and in place inside the client."""
+
+    copy: int
+    in_place: int
+
+
+def freed_by_trim(path: str, where: Where) -> Freed:
+    """What a trim would free; 0 where nothing, or there is too much to look at."""
+    if not is_live_part_within(path, QUICK_LIMIT):
+        return Freed(0, 0)
+    try:
+        scanned = plan.read(session_file(path))
+    except NothingToTrim:
+        return Freed(0, 0)
+    ways = (plan.decide(scanned, options_of(), where), in_client.decide(scanned, options_of(), where))
+    return Freed(*(decided.savings.tokens for decided in ways))
 
 
 def _quickly_trimmed(path: str, where: Where) -> _Trimmed | None:

@@ -18,7 +18,6 @@ from resume_hooks.derive.compare import (
     HANDOFF,
     ROLLOVER,
     TRIM,
-    WORTH,
     Comparison,
     Estimate,
     SizeEstimate,
@@ -26,6 +25,7 @@ from resume_hooks.derive.compare import (
 )
 from resume_hooks.derive.dial import DialSize
 from resume_hooks.derive.opening_size import ALL
+from resume_hooks.derive.trim.options import WORTH
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks.plain_cards import LITTLE, offer, session_card
 from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
