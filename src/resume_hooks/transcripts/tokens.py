@@ -368,7 +368,8 @@ def stated_count(ends: HeadTail, stated: StatedSize | None) -> int:
 class StatedSize(NamedTuple):
     """What a child of ours says of itself in its first line, until an answer counts it.
 
-    ``original`` are the tokens of the session that it is a trim of, 0 for none; ``ratio`` is characters a token.
+    ``original`` are the tokens of the session that it is a trim of, 0 for none, and ``saved`` the characters that this
+    saved; ``ratio`` is characters a token.
     ``window`` is that of the model where another agent told it, or a large one that its parent showed, else 0.
     ``tokens`` is 0 where only that is stated.
     """
@@ -377,6 +378,7 @@ class StatedSize(NamedTuple):
     original: int
     ratio: float
     window: int = 0
+    saved: int = 0
 
 
 def stated_size(path: str) -> StatedSize | None:
@@ -396,4 +398,5 @@ def stated_size_in(record: Record) -> StatedSize | None:
         return None
     ratio = said.get("characters_per_token")
     sound = ratio if isinstance(ratio, float) and 1 <= ratio <= 10 else CHARACTERS_PER_TOKEN
-    return StatedSize(count, positive(counted.get("original_tokens")), sound, window)
+    original, saved = positive(counted.get("original_tokens")), positive(counted.get("chars_saved"))
+    return StatedSize(count, original, sound, window, saved)
