@@ -397,9 +397,7 @@ def _sizes(reading: TrimmedSession, restored: Sequence[Restoration], *, whole: b
     back = max(0, round(sum(row.tokens for row in restored)))
     now = reading.context
     if reading.undone:
-        trimmed = reading.whole_tokens - round(reading.back / reading.scale.ratio)
-        counted = now if now.measured else now._replace(tokens=max(now.tokens, trimmed))
-        return counted, now._replace(tokens=reading.whole_tokens + back)
+        return now, now._replace(tokens=reading.whole_tokens + back)
     stated = tokens.stated_size(reading.session.path)
     if stated is not None and whole and not now.measured and stated.original > now.tokens:
         return now, now._replace(tokens=stated.original)
