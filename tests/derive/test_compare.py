@@ -151,6 +151,12 @@ def test_a_cold_cache_advises_what_pays_at_once(config_home: ConfigHome) -> None
     assert (found.context.tokens, found.recommendation) == (105_000, HANDOFF)
 
 
+def test_a_compaction_leaves_no_more_than_there_is(config_home: ConfigHome) -> None:
+    """Of a session that has just begun the usual figure would."""
+    found = compared(config_home, bulky(0), 200)
+    assert by_name(found)[COMPACT].after <= found.context.tokens
+
+
 def test_both_mean_the_same_by_a_large_session() -> None:
     """The line at the start runs without the engine, so it has the number of its own."""
     assert LARGE == session.LARGE

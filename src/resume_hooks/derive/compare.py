@@ -360,7 +360,7 @@ def _strategies(measured: _Measured, *, warm: bool) -> list[Strategy]:
 
     going_on = Strategy(GO_ON, context.tokens, held, context.tokens - held)
     kept, answer = _compaction(trimmed.chain if trimmed else [], base)
-    compacted = base.tokens + kept
+    compacted = min(base.tokens + kept, context.tokens)
     return [
         going_on,
         *([new(TRIM, trimmed.after.tokens)] if trimmed and trimmed.after else []),

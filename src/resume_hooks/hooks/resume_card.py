@@ -14,6 +14,7 @@ from resume_hooks.clock import span
 from resume_hooks.derive.compare import (
     COLD,
     COMPACT,
+    FRESH,
     GO_ON,
     HANDOFF,
     ROLLOVER,
@@ -137,13 +138,17 @@ def size(glance: HeadTail) -> str:
 
 
 def table(comparison: Comparison) -> list[str]:
-    """The ways to go on, a line each: what each leaves, what its first request costs, and what it carries."""
+    """The ways to go on, a line each: what each leaves, what its first request costs, and what it carries.
+
+    What is no smaller than the session is left out, but for a copy of it.
+    """
     rows = [f"{'estimated':<11}{'leaves':>6}{'warm':>5}{'cold':>5}  carries"]
+    most = comparison.context.tokens
     for way in comparison.estimates:
         if way.name == HANDOFF and comparison.dial:
-            sizes = [(f"{HANDOFF} {each.carries.size}", each) for each in comparison.dial]
-            rows += [_row(name, each.carries.after, each, _size_carries(each.carries)) for name, each in sizes]
-        else:
+            sizes = [each for each in comparison.dial if each.carries.after < most or each.carries.size == ALL]
+            rows += [_size_row(each) for each in sizes]
+        elif way.name not in FRESH or way.after < most:
             rows.append(_row(way.name, way.after, way, _WAY_CARRIES[way.name]))
     if not any(way.name == TRIM for way in comparison.estimates):
         why = "nothing to trim" if comparison.trim_estimated else "too long to look at here: a trim does"
@@ -151,6 +156,10 @@ def table(comparison: Comparison) -> list[str]:
     paid = wrap(_pays(comparison), TABLE_COLUMNS, subsequent_indent="  ")
     base = f"{comparison.base.tokens:,} of each: instructions and tools"
     return [*rows, "warm, cold: its first request, in input tokens", *paid, base, *_habit(comparison)]
+
+
+def _size_row(size: SizeEstimate) -> str:
+    return _row(f"{HANDOFF} {size.carries.size}", size.carries.after, size, _size_carries(size.carries))
 
 
 def _row(name: str, after: int, costs: Estimate | SizeEstimate, carries: str) -> str:
