@@ -10,11 +10,14 @@ from resume_hooks import clock
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.compare import (
+    COLD,
     COMPACT,
     COMPACTION_ANSWER,
     GO_ON,
     HANDOFF,
     KEPT_BY_COMPACTION,
+    LARGE,
+    NEARLY_FULL,
     ROLLOVER,
     SUMMARY,
     SUMMARY_READS,
@@ -30,7 +33,7 @@ from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.derive.summary import MAX_PARTS, MAX_SUMMARY, PART
 from resume_hooks.derive.trim.options import options_of
 from resume_hooks.errors import NotATranscript, SessionNotFound
-from resume_hooks.hooks import context_notice
+from resume_hooks.hooks import context_notice, session
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.opening import DEFAULT_TOKENS
 from resume_hooks.sessions import locate
@@ -132,6 +135,33 @@ def test_cold(config_home: ConfigHome) -> None:
     assert rows[COMPACT].uncached == 110_300 + rows[COMPACT].after - SHARED
 
 
+def test_a_cold_cache_advises_what_pays_at_once(config_home: ConfigHome) -> None:
+    """As the table and the line at the start of a large session say; with a warm cache, or of a small one, nothing."""
+    found = compared(config_home, bulky(), 105 + HOUR)
+    assert found.context.most_percent < NEARLY_FULL
+    assert (found.recommendation, found.advice and found.advice.why) == (TRIM, COLD)
+    assert compared(config_home, bulky(), 200).advice is None
+    assert compared(config_home, bulky(30), 105 + HOUR).advice is None
+    talk = [row for row in bulky(0) if row["uuid"] != "a"]
+    for number, row in enumerate(row for row in talk if row["type"] == "user"):
+        row["message"]["content"] = f"{number} words " * 40_000
+    for number, row in enumerate(row for row in talk if row["type"] == "assistant"):
+        row["message"]["usage"] = usage(35_000 * number, 35_000)
+    found = compared(config_home, talk, 105 + HOUR)
+    assert (found.context.tokens, found.recommendation) == (105_000, HANDOFF)
+
+
+def test_a_compaction_leaves_no_more_than_there_is(config_home: ConfigHome) -> None:
+    """Of a session that has just begun the usual figure would."""
+    found = compared(config_home, bulky(0), 200)
+    assert by_name(found)[COMPACT].after <= found.context.tokens
+
+
+def test_both_mean_the_same_by_a_large_session() -> None:
+    """The line at the start runs without the engine, so it has the number of its own."""
+    assert LARGE == session.LARGE
+
+
 def test_the_last_compaction_tells_of_the_next(config_home: ConfigHome) -> None:
     """What the last one of the live conversation left, and how long its summary was."""
     rows = [
@@ -205,6 +235,8 @@ def test_what_fits_best(used: ContextUse, trimmed: ContextUse | None, way: str |
         (context(190_000), 2_000, 12, 0),
         (context(87_000), 2_000, 2, None),
         (context(87_000), 0, 0, None),
+        # Nothing counted what is sent since the compaction, nor what a prompt adds to that.
+        (context(45_756)._replace(measured=False), 60, 12, None),
     ],
 )
 def test_prompts_left(used: ContextUse, growth: int, turns: int, left: int | None) -> None:

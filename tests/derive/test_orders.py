@@ -33,7 +33,7 @@ from resume_hooks.search.scope import Scope
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.transcript import scan
-from tests.builders import SESSION, Record, assistant, boundary, line, summary, tool_result, tool_use, user
+from tests.builders import SESSION, Record, assistant, boundary, line, summary, system, tool_result, tool_use, user
 from tests.corpus import FOREIGN
 from tests.needs import corpus_sessions
 
@@ -206,3 +206,20 @@ def test_each_turn_counts_once(begun: Path | None, steps: list[str]) -> None:
         whole |= {f"call{number}": f"{number}\n{BULK}" for number in range(1, len(client.typed) + 1)}
         changed = {call: text for call, text in results(client.path).items() if text != whole.get(call, text)}
         assert {call: text for call, text in changed.items() if whole[call] or text != "(nothing)"} == {}
+
+
+def test_an_untrim_names_what_the_trim_in_place_said_is_left(tmp_path: Path) -> None:
+    """One figure, in the remark that stands in the session, in its card, and in the receipt; nothing counted it yet."""
+    client = Client(str(tmp_path))
+    client.play(["trim here"])
+    rows = [json.loads(text) for text in client.path.read_bytes().splitlines()]
+    begun = next(at for at, row in enumerate(rows) if row.get("subtype") == "compact_boundary")
+    for row in rows[begun:]:
+        row.get("message", {}).pop("usage", None)
+    client.path.write_bytes(b"".join(line(row) + b"\n" for row in rows))
+    remark = "resume-hooks: 90,000 tokens before, about 61,234 now."
+    client.add(system("informational", content=remark, **client.place()))
+    session = session_file(str(client.path))
+    decided = untrim.plan(read_trimmed(session), client.where)
+    assert (decided.sizes.before, decided.sizes.after) == (61_234, 90_000)
+    assert plan.read(session).context.tokens == 61_234

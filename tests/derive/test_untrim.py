@@ -134,6 +134,34 @@ def test_a_trim_and_its_untrim_count_alike(config_home: ConfigHome, parent: str)
     assert back.facts == ["7 of 7 trimmed records are back"]
 
 
+def thoughtful() -> list[Record]:
+    """Outputs of 12,000 characters that counted 4,800 tokens each; a little thinking beside each hides the ratio."""
+    rows = [user("begin", uuid="u"), assistant("yes", uuid="a", parent="u", ts=1, tokens=30_000)]
+    for number in range(8):
+        thought = {"type": "thinking", "thinking": "hm", "signature": "signed"}
+        at, count = 10 * number, 30_000 + 4_800 * number
+        rows += [
+            assistant([thought], uuid=f"t{number}", parent=rows[-1]["uuid"], ts=at + 2, message_id=f"m{number}"),
+            assistant([call(f"c{number}", file_path="/x")], uuid=f"c{number}", parent=f"t{number}", ts=at + 3,
+                      message_id=f"m{number}", tokens=count),
+            tool_result(f"c{number}", f"{number} and more" * 1_000, uuid=f"r{number}", parent=f"c{number}", ts=at + 4),
+            user("go on", uuid=f"p{number}", parent=f"r{number}", ts=at + 5),
+        ]  # fmt: skip
+    thought = {"type": "thinking", "thinking": "hm", "signature": "signed"}
+    rows.append(assistant([thought], uuid="t", parent=rows[-1]["uuid"], ts=98, message_id="z"))
+    return [*rows, assistant("done", uuid="z", parent="t", ts=99, message_id="z", tokens=68_400)]
+
+
+def test_a_trim_of_its_untrim_saves_the_same(config_home: ConfigHome) -> None:
+    """Neither child has counts of its own: what came back weighs what it weighed before."""
+    path = write_session(config_home.project(), SESSION, thoughtful())
+    first = plan.plan(plan.read(session_file(path)), config_home.where, DEFAULTS)
+    back = untrimmed(trimmed(path, config_home, DEFAULTS), config_home).file
+    again = plan.plan(plan.read(session_file(back)), config_home.where, DEFAULTS)
+    assert again.before.tokens == first.before.tokens
+    assert again.savings.tokens == pytest.approx(first.savings.tokens, rel=0.02)
+
+
 def test_what_the_child_says_of_itself(config_home: ConfigHome, parent: str) -> None:
     """Its parent, its kind, a title of its own; the parent is as it was, and the numbers tell of more."""
     child = trimmed(parent, config_home)

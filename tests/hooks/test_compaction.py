@@ -13,7 +13,7 @@ from resume_hooks import settings
 from resume_hooks.hooks import compaction, hook_state
 from resume_hooks.hooks.inside import FULL, PLAN, answered
 from resume_hooks.transcripts.transcript import scan
-from tests.builders import SESSION, ConfigHome, assistant, boundary, tool_result, tool_use, user, write_session
+from tests.builders import SESSION, ConfigHome, Record, assistant, boundary, tool_result, tool_use, user, write_session
 from tests.hooks.test_trim import BULK, bulky
 
 
@@ -29,6 +29,19 @@ def shown(path: Path) -> list[dict[str, Any]]:
     """The messages that a client holds of a session, as the module tells of them."""
     nodes = (node for node in scan(str(path)).chain if node.spoken)
     return [{"handle": n.uuid, "role": n.kind, "calls": [*n.calls], "results": [*n.results]} for n in nodes]
+
+
+def thoughtful() -> list[Record]:
+    """A session that is worth trimming, with 20,000 tokens of thinking in its last turn."""
+    thought = {"type": "thinking", "thinking": "hm " * 27_000, "signature": "S"}
+    return [
+        *bulky(),
+        user("go on", uuid="u9", parent="a5", ts=90),
+        assistant([thought], uuid="t9", message_id="m9", parent="u9", ts=91, tokens=17_600),
+        tool_use("x9", uuid="x9", message_id="m9", parent="t9", ts=92, tokens=17_600),
+        tool_result("x9", "short", uuid="y9", parent="x9", ts=93),
+        assistant("done", uuid="z9", parent="y9", ts=94, tokens=37_800),
+    ]
 
 
 def ask(messages: object, **fields: object) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from resume_hooks.transcripts.transcript import scan
 from resume_hooks.transcripts.trimmable_pieces import Pieces
 from tests.builders import SESSION, ConfigHome, Record, boundary, conversation, session_id, summary, write_session
 from tests.hooks.conftest import Run
+from tests.hooks.test_compaction import thoughtful
 from tests.hooks.test_trim import bulky
 
 
@@ -212,6 +213,16 @@ def test_the_band_says_what_a_trim_frees(config_home: ConfigHome) -> None:
     assert re.fullmatch(
         r"\{percent\} % of 180,000 · /trim frees about [\d,]+ · /handoff", answered("band", event)["band"]
     )
+
+
+def test_the_band_says_what_a_trim_in_place_frees(config_home: ConfigHome) -> None:
+    """Where that is another figure: thinking of the last turns goes as well."""
+    path = write_session(config_home.project(), SESSION, thoughtful())
+    event = {"screen": True, "session_id": SESSION, "transcript_path": path, "window": 200_000, "tokens": 190_000}
+    found = re.search(r"/trim frees about ([\d,]+), here ([\d,]+) · /handoff", answered("band", event)["band"])
+    assert found
+    copy, here = (int(number.replace(",", "")) for number in found.groups())
+    assert here - copy > 10_000
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from resume_hooks.hooks import prompt
-from resume_hooks.hooks.inside import CHOICES, UNTYPED, VERBS, answered
+from resume_hooks.hooks.inside import CHOICES, PLAN, UNTYPED, VERBS, answered
 from resume_hooks.hooks.triggers import ROWS, UNASKED
 from tests.builders import SESSION, ConfigHome, conversation, session_bytes, user, write_session
 from tests.hooks.conftest import Run, children
+from tests.hooks.test_compaction import shown, thoughtful
 from tests.hooks.test_rollover import GOOD
 from tests.hooks.test_trim import bulky
 from tests.stand_in import stand_in
@@ -139,8 +140,29 @@ def test_a_trim_in_place_is_told_by_its_own_figure(parent: Path) -> None:
     first["message"]["content"] = "look at this\n" + "a pasted line\n" * 4_000
     write_session(parent.parent, SESSION, [first, *rest])
     rows = ask("trim")["ask"].split("\n")
-    copy, here = (int(re.search(r"about ([\d,]+)", row)[1].replace(",", "")) for row in (rows[0], rows[2]))  # type: ignore[index]
-    assert here - copy > 10_000, rows
+    copy, here = (re.findall(r"about ([\d,]+)", row)[0] for row in (rows[0], rows[2]))
+    assert int(here.replace(",", "")) > int(copy.replace(",", "")), rows
+    event = {"session_id": SESSION, "screen": True, "trigger": "manual", "options": "", "messages": shown(parent)}
+    assert f"about {here} now" in answered(PLAN, event)["remark"]
+
+
+def test_a_trim_in_place_that_leaves_less_is_told_by_its_own_figure(parent: Path) -> None:
+    """Where it gives up what a copy keeps: the thinking of the last turns. It is what the trim then says."""
+    write_session(parent.parent, SESSION, thoughtful())
+    rows = ask("trim")["ask"].split("\n")
+    (here,) = re.findall(r"in place about ([\d,]+): thinking", rows[2])
+    event = {"session_id": SESSION, "screen": True, "trigger": "manual", "options": "", "messages": shown(parent)}
+    assert f"about {here} now" in answered(PLAN, event)["remark"]
+
+
+def test_a_trim_in_place_that_frees_next_to_nothing_is_refused(parent: Path) -> None:
+    """It would cost the cache of the whole conversation; less can be asked for."""
+    rows = bulky(2)
+    rows[3]["message"]["content"] = [{"type": "thinking", "thinking": "hm " * 700, "signature": "S"}]
+    write_session(parent.parent, SESSION, rows)
+    event = {"session_id": SESSION, "screen": True, "trigger": "manual", "messages": shown(parent)}
+    assert "tokens, too few" in answered(PLAN, {**event, "options": ""})["skip"]
+    assert answered(PLAN, {**event, "options": "--min-savings 1"})["before"]
 
 
 def test_a_trim_in_place_that_saves_nothing_is_not_offered(parent: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive.compare import (
+    COLD,
     COMPACT,
     GO_ON,
     HANDOFF,
@@ -148,6 +149,20 @@ def test_sizes_that_were_not_measured(config_home: ConfigHome) -> None:
     assert "handoff 12k   42k  32k  53k  what fits of it" in table(comparison(config_home, dial=dial))
 
 
+def test_what_would_leave_more_than_there_is_has_no_row(config_home: ConfigHome) -> None:
+    """A handoff of such a size makes a session larger; all of it is as much as there is."""
+    names = [line.partition("k ")[0] for line in table(comparison(config_home, context=context_of(37_640)))]
+    assert [name for name in names if name.startswith("handoff")] == ["handoff 1", "handoff all  150"]
+    assert any(name.startswith("rollover") for name in names)
+    lines = table(comparison(config_home, context=context_of(31_000)))
+    assert [line for line in lines if line.startswith(("handoff 1k", "rollover"))] == []
+
+
+def context_of(tokens: int) -> ContextUse:
+    """A context that was counted."""
+    return ContextUse(tokens, 200_000, measured=True)
+
+
 def test_a_session_without_a_handoff_has_no_dial(config_home: ConfigHome) -> None:
     """One line stands for all sizes where nothing was asked yet."""
     lines = table(comparison(config_home, dial=()))
@@ -171,6 +186,8 @@ TRIMMED = Advice(TRIM, "mostly tool output")
          "85 % of 180,000. >handoff leaves 31,000 tokens, >trim 60,000; >trim fits best: about 1 prompt left."),
         (153_000, None, HANDED,
          "85 % of 180,000. >handoff leaves 31,000 tokens, >trim 60,000; >handoff fits best: nearly full."),
+        (124_000, 5, Advice(TRIM, COLD),
+         "69 % of 180,000. >handoff leaves 31,000 tokens, >trim 60,000; >trim fits best: the prompt cache expired."),
         (190_000, 0, HANDED,
          ("106 % of 180,000. >handoff leaves 31,000 tokens, >trim 60,000; >handoff fits best: "
           "it is about to be compacted.")),

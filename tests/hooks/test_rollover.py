@@ -220,7 +220,7 @@ def test_without_its_answer_the_headless_model_is_asked(
     (child,) = children(warm)
     assert b"summary by haiku-of-the-day" in child.read_bytes()
     assert said in done["remark"]
-    assert "it took 1 call, 1,200 tokens read" in done["remark"]
+    assert "; haiku-of-the-day took 1 call, 1,200 tokens read" in done["remark"]
     assert "Records of the session" in made.calls()[0]["text"]
 
 

@@ -30,6 +30,7 @@ from tests.builders import (
     session_bytes,
     session_id,
     summary,
+    system,
     user,
     write_session,
 )
@@ -153,6 +154,36 @@ def test_a_long_file_is_told_of_by_its_ends(config_home: ConfigHome) -> None:
         pass
     (row,) = rows(config_home)
     assert (row.turns, row.turns_at_least) == (8, 3)
+
+
+@pytest.mark.parametrize("head", [[], [MARK]])
+def test_a_trim_in_place_tells_what_is_left_of_a_long_file(config_home: ConfigHome, head: list[Record]) -> None:
+    """Whatever the session was before, and however far up the compaction stands; until the next answer."""
+    remark = "resume-hooks: 155,436 tokens before, about 55,101 now."
+    trimmed = [
+        *conversation(2, start=110),
+        boundary(uuid="b", before="r3", ts=120),
+        summary("x", uuid="s", parent="b", ts=120),
+        PADDING,
+        user("prompt", uuid="p", parent="s", ts=120),
+        assistant("answer", uuid="a", parent="p", ts=120),
+        system("informational", uuid="i", parent="a", ts=121, content=remark),
+    ]
+    put(config_home, 1, [*head, *trimmed])
+    (row,) = rows(config_home)
+    assert (row.tokens, row.measured) == (55_101, False)
+    put(config_home, 1, [*head, *trimmed, *conversation(1, prefix="z", start=130)])
+    (row,) = rows(config_home)
+    assert (row.tokens, row.measured) == (1_100, True)
+
+
+def test_a_remark_that_a_child_took_over_is_not_its_size(config_home: ConfigHome) -> None:
+    """What a child says of itself is newer."""
+    remark = "resume-hooks: 155,436 tokens before, about 55,101 now."
+    old = [user("prompt", uuid="p", ts=50), assistant("answer", uuid="a", parent="p", ts=51)]
+    put(config_home, 1, [MARK, *old, system("informational", uuid="i", parent="a", ts=60, content=remark)])
+    (row,) = rows(config_home)
+    assert row.tokens == 1_234
 
 
 def test_the_middle_is_never_read(config_home: ConfigHome) -> None:

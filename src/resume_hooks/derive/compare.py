@@ -7,6 +7,7 @@ in input tokens by the public price ratios: prices differ between models and cha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, floor
 from typing import Any, NamedTuple
@@ -16,8 +17,8 @@ from resume_hooks.derive import agents
 from resume_hooks.derive.dial import DialSize, dial_of, unmeasured_dial
 from resume_hooks.derive.fresh_child import Contents, RolloverPlan
 from resume_hooks.derive.opening_size import ALL, tokens_of
-from resume_hooks.derive.trim import plan
-from resume_hooks.derive.trim.options import options_of
+from resume_hooks.derive.trim import in_client, plan
+from resume_hooks.derive.trim.options import WORTH, options_of
 from resume_hooks.errors import NothingToHandOff, NothingToTrim, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import digest_of
@@ -92,11 +93,13 @@ def pays_after(strategy: Strategy, going_on: Strategy, habit: Traffic, rates: Ra
 
 
 PATIENT_LIMIT = 24 * 1024 * 1024  # the same for somebody who waits for it in a shell: a million tokens
-WORTH = 1_000  # tokens that a trim has to free to be spoken of
 LEAST_TURNS = 3  # turns that were counted, of which a typical one is known
 FEW = 3  # prompts left below which something is recommended
 NEARLY_FULL = 80  # per cent of the window from which on something is recommended
 ROOMY = 50  # per cent of the window below which a trimmed session is worth going on in
+LARGE = 100_000  # tokens from which on it counts that no cache holds a session, as the line at its start has it
+COLD = "the prompt cache expired"
+"""Why something is recommended where there is room: the next prompt sends all anew."""
 
 KEPT_BY_COMPACTION = 18_000
 """Tokens that a compaction leaves beyond what every session begins with: the median of ten of the corpus (4,400 to
@@ -153,7 +156,7 @@ class Comparison:
     ``trim_estimated`` is false if its live part is too large for that; ``planned`` is false where a handoff leaves what
     is said at most.
     ``age`` is in seconds, None if no request was counted; ``prompts_left`` is None where too few turns tell, ``advice``
-    while there is room.
+    while there is room and the next prompt costs little.
     """
 
     session_id: str
@@ -230,6 +233,10 @@ def compare(session: SessionFile, where: Where, at: str, *, limit: int = QUICK_L
     whole = trimmed is not None and not (trimmed.chain and trimmed.chain[0].boundary)
     spoken = context.tokens - base.tokens if whole else round(glance.size / CHARACTERS_PER_TOKEN)
     measured = _Measured(context, seen, base, trimmed, fresh, min(spoken, SUMMARY_READS))
+    estimates = tuple(way for way in _estimates(measured, warm=warm) if not glance.is_blank or way.name not in FRESH)
+    advised = advice(context, trimmed.after if trimmed else None, left)
+    if advised is None and not warm and seen.last_ms is not None and seen.lifetime:
+        advised = _advice_when_cold(context, estimates)
     return Comparison(
         session_id=session.session_id,
         glance=glance,
@@ -239,12 +246,12 @@ def compare(session: SessionFile, where: Where, at: str, *, limit: int = QUICK_L
         base=base,
         age=seen.age(now_ms),
         warm=warm,
-        estimates=tuple(way for way in _estimates(measured, warm=warm) if not glance.is_blank or way.name not in FRESH),
+        estimates=estimates,
         dial=_dial(() if glance.is_blank else sizes, measured),
         trim_estimated=trim_estimated,
         planned=planned,
         prompts_left=left,
-        advice=advice(context, trimmed.after if trimmed else None, left),
+        advice=advised,
     )
 
 
@@ -254,10 +261,23 @@ def advise(path: str, where: Where) -> Advice:
     return _best(trimmed.after if trimmed else None)
 
 
-def freed_by_trim(path: str, where: Where) -> int:
-    """Tokens that a trim with the usual options would free; 0 where nothing, or there is too much to look at."""
-    trimmed = _quickly_trimmed(path, where)
-    return trimmed.before.tokens - trimmed.after.tokens if trimmed and trimmed.after else 0
+class Freed(NamedTuple):
+    """Tokens that a trim with the usual options would free: in a copy, and in place inside the client."""
+
+    copy: int
+    in_place: int
+
+
+def freed_by_trim(path: str, where: Where) -> Freed:
+    """What a trim would free; 0 where nothing, or there is too much to look at."""
+    if not is_live_part_within(path, QUICK_LIMIT):
+        return Freed(0, 0)
+    try:
+        scanned = plan.read(session_file(path))
+    except NothingToTrim:
+        return Freed(0, 0)
+    ways = (plan.decide(scanned, options_of(), where), in_client.decide(scanned, options_of(), where))
+    return Freed(*(decided.savings.tokens for decided in ways))
 
 
 def _quickly_trimmed(path: str, where: Where) -> _Trimmed | None:
@@ -265,8 +285,11 @@ def _quickly_trimmed(path: str, where: Where) -> _Trimmed | None:
 
 
 def prompts_left(context: ContextUse, seen: Traffic) -> int | None:
-    """About how many typical turns fit before the client compacts; None where too few turns tell what one adds."""
-    if seen.turns < LEAST_TURNS:
+    """About how many typical turns fit before the client compacts; None where too few turns tell what one adds.
+
+    Turns from before a compaction tell nothing of those after it, the next of which is the first to be counted.
+    """
+    if seen.turns < LEAST_TURNS or not context.measured:
         return None
     count = max(0, context.window - RESERVED_OUTPUT - context.tokens) // seen.growth
     step = 1 if count < 10 else 5 if count < 100 else 50
@@ -278,6 +301,16 @@ def advice(context: ContextUse, trimmed: ContextUse | None, left: int | None = N
     if context.most_percent < NEARLY_FULL and not context.compacts_at_once and (left is None or left >= FEW):
         return None
     return _best(trimmed)
+
+
+def _advice_when_cold(context: ContextUse, estimates: Sequence[Estimate]) -> Advice | None:
+    """What costs a large session less from the next prompt on: a trim that halves it, else a handoff, else a trim."""
+    if context.tokens < LARGE:
+        return None
+    worth = {way.name: way for way in estimates if way.pays_after == 1 and context.tokens - way.after >= WORTH}
+    if TRIM in worth and (HANDOFF not in worth or worth[TRIM].after <= context.tokens / 2):
+        return Advice(TRIM, COLD)
+    return Advice(HANDOFF, COLD) if HANDOFF in worth else None
 
 
 def _best(trimmed: ContextUse | None) -> Advice:
@@ -327,7 +360,7 @@ def _strategies(measured: _Measured, *, warm: bool) -> list[Strategy]:
 
     going_on = Strategy(GO_ON, context.tokens, held, context.tokens - held)
     kept, answer = _compaction(trimmed.chain if trimmed else [], base)
-    compacted = base.tokens + kept
+    compacted = min(base.tokens + kept, context.tokens)
     return [
         going_on,
         *([new(TRIM, trimmed.after.tokens)] if trimmed and trimmed.after else []),

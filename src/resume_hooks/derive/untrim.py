@@ -30,7 +30,7 @@ from resume_hooks.sessions.record_references import SHORT, RecordLine
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.backups import instant_of
 from resume_hooks.transcripts import records, tokens
-from resume_hooks.transcripts.calibration import Scale, weigh
+from resume_hooks.transcripts.calibration import MIN_GROWTH, PLAUSIBLE, Scale, weigh
 from resume_hooks.transcripts.chain import chain_to
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
@@ -288,7 +288,7 @@ def plan(
         transcript,
         reading.survey,
         head=child.head(
-            ChildSize(after.tokens, round(reading.scale.ratio, 2), tokens.window_shown(session.path, before.tokens))
+            ChildSize(after.tokens, round(_ratio(reading, after), 2), tokens.window_shown(session.path, before.tokens))
         ),
         lineage=child.block if whole else f"{child.block}\n{LEGEND}",
         edits=edits,
@@ -397,15 +397,25 @@ def _sizes(reading: TrimmedSession, restored: Sequence[Restoration], *, whole: b
     back = max(0, round(sum(row.tokens for row in restored)))
     now = reading.context
     if reading.undone:
-        trimmed = reading.whole_tokens - round(reading.back / reading.scale.ratio)
-        counted = now if now.measured else now._replace(tokens=max(now.tokens, trimmed))
-        return counted, now._replace(tokens=reading.whole_tokens + back)
+        return now, now._replace(tokens=reading.whole_tokens + back)
     stated = tokens.stated_size(reading.session.path)
     if stated is not None and whole and not now.measured and stated.original > now.tokens:
         return now, now._replace(tokens=stated.original)
     if now.measured and _counted_before_trim(reading):
         return now._replace(tokens=max(0, now.tokens - back)), now
     return now, now._replace(tokens=now.tokens + back)
+
+
+def _ratio(reading: TrimmedSession, after: ContextUse) -> float:
+    """Characters a token of the child: of all that a trim took out, as that counted it: another one saves as much."""
+    stated = tokens.stated_size(reading.session.path)
+    if stated is None or reading.undone or after.tokens != stated.original:
+        return reading.scale.ratio
+    saved = stated.original - stated.tokens
+    if saved < MIN_GROWTH or not stated.saved:
+        return reading.scale.ratio
+    least, most = PLAUSIBLE
+    return min(max(stated.saved / saved, least), most)
 
 
 def _counted_before_trim(reading: TrimmedSession) -> bool:

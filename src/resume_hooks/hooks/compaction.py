@@ -112,9 +112,8 @@ def _asked(session: SessionFile, event: dict[str, Any], where: Where) -> dict[st
         scanned = plan.read(session)
         options = parse(reply.field(event, "options"))
         decided = in_client.plan(scanned, _shown(event), options, where)
-    saved = decided.decision.savings.tokens
-    if saved < options.min_savings:
-        raise NothingToTrim(f"A trim would save about {saved:,} tokens, too few")
+    if not in_client.pays(decided.decision, options):
+        raise NothingToTrim(f"A trim would save about {decided.decision.savings.tokens:,} tokens, too few")
     return _given(session.session_id, decided, decided.decision.after.tokens, "")
 
 

@@ -94,10 +94,17 @@ def band(session_id: str, path: str | None, used: int) -> dict[str, Any]:
 
 
 def _ways(path: str | None) -> str:
-    from resume_hooks.derive.compare import WORTH, freed_by_trim  # once in a session
+    from resume_hooks.derive.compare import freed_by_trim  # once in a session
+    from resume_hooks.derive.trim import in_client
+    from resume_hooks.derive.trim.options import WORTH
 
-    freed = freed_by_trim(path, Where()) if path else 0
-    return f" · /trim frees about {round(freed, -3):,}" if freed >= WORTH else ""
+    if path is None:
+        return ""
+    copy, in_place = freed_by_trim(path, Where())
+    if copy < WORTH:
+        return f" · /trim here frees about {round(in_place, -3):,}" if in_place >= WORTH else ""
+    here = f", here {round(in_place, -3):,}" if in_client.differ(copy, in_place) else ""
+    return f" · /trim frees about {round(copy, -3):,}{here}"
 
 
 def _line(path: str, context: ContextUse) -> str:

@@ -12,12 +12,13 @@ from textwrap import wrap
 from resume_hooks import clock
 from resume_hooks.clock import span
 from resume_hooks.derive.compare import (
+    COLD,
     COMPACT,
+    FRESH,
     GO_ON,
     HANDOFF,
     ROLLOVER,
     TRIM,
-    WORTH,
     Comparison,
     Estimate,
     SizeEstimate,
@@ -25,6 +26,7 @@ from resume_hooks.derive.compare import (
 )
 from resume_hooks.derive.dial import DialSize
 from resume_hooks.derive.opening_size import ALL
+from resume_hooks.derive.trim.options import WORTH
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks.plain_cards import LITTLE, offer, session_card
 from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
@@ -98,12 +100,17 @@ def headline(comparison: Comparison, command: Callable[[str], str]) -> str:
     if advice is None:
         best = f"going on is fine{'' if left is None else f' for {many}'}"
     else:
-        why = (
-            "it is about to be compacted" if context.compacts_at_once else "nearly full" if not left else f"{many} left"
-        )
+        why = advice.why if advice.why == COLD else _pressure(context, left, many)
         best = f"{command(advice.strategy)} fits best: {why}"
     said = f"{', '.join(leaves)}; " if leaves else ""
     return f"{filled}. {said}{best}."
+
+
+def _pressure(context: ContextUse, left: int | None, many: str) -> str:
+    """Why a session has to be made smaller soon; ``many`` are the prompts left, in words."""
+    if context.compacts_at_once:
+        return "it is about to be compacted"
+    return f"{many} left" if left else "nearly full"
 
 
 def _ways(comparison: Comparison, command: Callable[[str], str]) -> list[str]:
@@ -131,13 +138,17 @@ def size(glance: HeadTail) -> str:
 
 
 def table(comparison: Comparison) -> list[str]:
-    """The ways to go on, a line each: what each leaves, what its first request costs, and what it carries."""
+    """The ways to go on, a line each: what each leaves, what its first request costs, and what it carries.
+
+    What is no smaller than the session is left out, but for a copy of it.
+    """
     rows = [f"{'estimated':<11}{'leaves':>6}{'warm':>5}{'cold':>5}  carries"]
+    most = comparison.context.tokens
     for way in comparison.estimates:
         if way.name == HANDOFF and comparison.dial:
-            sizes = [(f"{HANDOFF} {each.carries.size}", each) for each in comparison.dial]
-            rows += [_row(name, each.carries.after, each, _size_carries(each.carries)) for name, each in sizes]
-        else:
+            sizes = [each for each in comparison.dial if each.carries.after < most or each.carries.size == ALL]
+            rows += [_size_row(each) for each in sizes]
+        elif way.name not in FRESH or way.after < most:
             rows.append(_row(way.name, way.after, way, _WAY_CARRIES[way.name]))
     if not any(way.name == TRIM for way in comparison.estimates):
         why = "nothing to trim" if comparison.trim_estimated else "too long to look at here: a trim does"
@@ -145,6 +156,10 @@ def table(comparison: Comparison) -> list[str]:
     paid = wrap(_pays(comparison), TABLE_COLUMNS, subsequent_indent="  ")
     base = f"{comparison.base.tokens:,} of each: instructions and tools"
     return [*rows, "warm, cold: its first request, in input tokens", *paid, base, *_habit(comparison)]
+
+
+def _size_row(size: SizeEstimate) -> str:
+    return _row(f"{HANDOFF} {size.carries.size}", size.carries.after, size, _size_carries(size.carries))
 
 
 def _row(name: str, after: int, costs: Estimate | SizeEstimate, carries: str) -> str:

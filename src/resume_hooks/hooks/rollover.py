@@ -65,8 +65,8 @@ def answer(request: Request) -> TriggerAnswer:
     if request.trigger.hooked:
         offer_clear(written)  # Esc ends us without a word: then /clear still leads on
     limit = min(LIMIT, deadline - REPLACING - time.monotonic())
-    outcome, first = _asked(begun, written, limit, own, where)
-    facts = _facts(outcome, request, first)
+    outcome, spent = _asked(begun, written, limit, own, where)
+    facts = _facts(outcome, request, spent)
     remark = "; ".join(fact.removesuffix(".") for fact in facts)
     if outcome.failure:
         hook_state.take(_name(request))
@@ -88,7 +88,7 @@ def _left(parent: SessionFile, request: Request, own: ForkedModel) -> Receipt | 
 def _asked(
     begun: summary.SummaryRollover, written: Receipt, limit: float, own: ForkedModel, where: Where
 ) -> tuple[summary.SummaryOutcome, list[str]]:
-    """The summary by the session's own model where that was asked, else by the usual one; and facts of the first one.
+    """The summary by the session's own model where that was asked, else by the usual one; and what each of them took.
 
     Where that gave no answer in its form the other is asked, unless the time is over.
     """
@@ -96,14 +96,19 @@ def _asked(
     def calls(model: Model) -> ModelCalls:
         return ModelCalls(model, limit, lambda _number, _count: None)
 
-    facts = [f"it took {own.words}"] if own.words else []
+    facts = []
     if own.asked:
         outcome = summary.add_summary(begun, written, calls(own), where, at_hand(begun.parent.session_id))
         if own.late or outcome.spent.model:
-            return outcome, facts
+            return outcome, [f"it took {own.words}"] if own.words else []
         took = f", and took {own.words}" if own.words else ""
-        facts = [f"this session's own model was no help{took}: {outcome.failure}"]
-    return summary.add_summary(begun, written, calls(model_for(begun.parent, where)), where), facts
+        facts.append(f"this session's own model was no help{took}: {outcome.failure}")
+    usual = model_for(begun.parent, where)
+    outcome = summary.add_summary(begun, written, calls(usual), where)
+    if outcome.spent.words:
+        name = (outcome.spent.model or usual.name) if own.asked else "it"
+        facts.append(f"{name} took {outcome.spent.words}")
+    return outcome, facts
 
 
 def left(parent: SessionFile, where: Where, trigger: Trigger) -> str:
@@ -118,9 +123,8 @@ def left(parent: SessionFile, where: Where, trigger: Trigger) -> str:
     return f"No summary. The session with the digest alone is there: {made.in_client} opens it, {again} asks anew."
 
 
-def _facts(outcome: summary.SummaryOutcome, request: Request, first: Sequence[str]) -> list[str]:
-    """What the child holds, what that took, and the way to what it lacks; ``first`` are of the session's own model."""
-    spent = [*first, *([f"it took {outcome.spent.words}"] if outcome.spent.words else [])]
+def _facts(outcome: summary.SummaryOutcome, request: Request, spent: Sequence[str]) -> list[str]:
+    """What the child holds, what that took (``spent``), and the way to what it lacks."""
     if outcome.failure:
         there = f"in the old session (/resume {request.session_id})"  # the client may have opened the child
         wish = f" {request.text}" if request.text else ""

@@ -15,9 +15,9 @@ from resume_hooks.clock import normal
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.trim.in_client import STAY_IN_PLACE
+from resume_hooks.derive.trim import in_client
 from resume_hooks.derive.trim.options import HELP, parse
-from resume_hooks.derive.trim.plan import TrimPlan, brief, remarks, totals
+from resume_hooks.derive.trim.plan import Decision, SessionScan, TrimPlan, brief, remarks, totals
 from resume_hooks.errors import NothingToTrim, ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import confirmations
 from resume_hooks.hooks.child_cards import child_card, opened
@@ -124,8 +124,17 @@ def _ask(parent: SessionFile, request: Request) -> TriggerAnswer:
     except OSError as error:
         unkept = f"A yes can't be waited for ({error.strerror}). In a shell: {request.command}"
     card = question_card(brief(decided), request.text, unkept, request.typed)
-    question = "" if unkept else short_question(decided)
-    return TriggerAnswer("", lambda _: card, question, in_place=pays_in_place(decided))
+    here = _in_place(decided, request)
+    question = "" if unkept else short_question(decided, here)
+    return TriggerAnswer("", lambda _: card, question, in_place=here is not None)
+
+
+def _in_place(decided: TrimPlan, request: Request) -> Decision | None:
+    """What the same options would take out in place, inside the client; None where it would not pay, or isn't asked."""
+    if request.trigger.sign != BARE or not isinstance(decided.scanned, SessionScan):
+        return None
+    here = in_client.decide(decided.scanned, decided.options, request.where)
+    return here if in_client.pays(here, decided.options) else None
 
 
 def _confirm(parent: SessionFile, request: Request) -> TriggerAnswer:
@@ -274,23 +283,15 @@ def question_card(preview: str, options: str, unkept: str, trim: str) -> str:
     return f"{first}\n{_with(options)}{_indented(preview)}\n{_WAYS.format(trim=trim)}\nTo make it: {yes}"
 
 
-def short_question(decided: TrimPlan) -> str:
-    """The same in four lines at most, where the client asks it itself and can trim in place, too."""
-    stays, pays = staying(decided), pays_in_place(decided)
-    after = f"in place about {decided.after.tokens + stays:,}: what you pasted, and what was attached, stays"
-    return "\n".join([*totals(decided), *[after] * bool(stays and pays), *remarks(decided)[-1:]])
-
-
-def staying(decided: TrimPlan) -> int:
-    """Tokens that a trim in place leaves and a copy does not."""
-    stay = [each for each in decided.choices if each.piece.kind in STAY_IN_PLACE]
-    characters = sum(each.piece.characters - len(each.placeholder) - each.kept for each in stay)
-    return round(characters / decided.savings.ratio)
-
-
-def pays_in_place(decided: TrimPlan) -> bool:
-    """Whether a trim in place saves enough to be offered."""
-    return decided.savings.tokens - staying(decided) >= decided.options.min_savings
+def short_question(decided: TrimPlan, here: Decision | None) -> str:
+    """The same in four lines at most, where the client asks it itself; ``here`` is what goes in place, where it can."""
+    ways = []
+    if here is not None and in_client.differ(decided.savings.tokens, here.savings.tokens):
+        why = "thinking and pictures of the last turns go, too"
+        if here.savings.tokens < decided.savings.tokens:
+            why = "what you pasted, and what was attached, stays"
+        ways.append(f"in place about {here.after.tokens:,}: {why}")
+    return "\n".join([*totals(decided), *ways, *remarks(decided)[-1:]])
 
 
 def no_use_card(preview: str, handoff: str) -> str:

@@ -287,11 +287,15 @@ def session_context(path: str, chain: list[Node], window: int = 0) -> ContextUse
 
 
 def _trimmed_to(ends: HeadTail) -> int:
+    """What our last trim in place said is left; 0 where none was since, or only in the session that it is a child of.
+
+    The compaction itself may be out of reach: a client writes all that is left between that and the remark.
+    """
     for record in reversed(ends.last_records):
         if string(record, "subtype") == records.COMPACTION:
             break
         if left := left_by_trim(record):
-            return left
+            return left if clock.normal(record.get("timestamp")) > ends.derived_at else 0
     return 0
 
 
@@ -355,16 +359,17 @@ def end_context(found: Sequence[Record], window: int = 0) -> ContextUse | None:
 
 def stated_count(ends: HeadTail, stated: StatedSize | None) -> int:
     """What is said of a session whose context no answer counted since its last compaction, 0 for nothing."""
+    if left := _trimmed_to(ends):
+        return left
     said = (clock.normal(r.get("timestamp")) for r in ends.last_records if string(r, "subtype") == records.COMPACTION)
-    if max(said, default="") > ends.derived_at:
-        return _trimmed_to(ends)
-    return stated.tokens if stated else 0
+    return stated.tokens if stated and max(said, default="") <= ends.derived_at else 0
 
 
 class StatedSize(NamedTuple):
     """What a child of ours says of itself in its first line, until an answer counts it.
 
-    ``original`` are the tokens of the session that it is a trim of, 0 for none; ``ratio`` is characters a token.
+    ``original`` are the tokens of the session that it is a trim of, 0 for none, and ``saved`` the characters that this
+    saved; ``ratio`` is characters a token.
     ``window`` is that of the model where another agent told it, or a large one that its parent showed, else 0.
     ``tokens`` is 0 where only that is stated.
     """
@@ -373,6 +378,7 @@ class StatedSize(NamedTuple):
     original: int
     ratio: float
     window: int = 0
+    saved: int = 0
 
 
 def stated_size(path: str) -> StatedSize | None:
@@ -392,4 +398,5 @@ def stated_size_in(record: Record) -> StatedSize | None:
         return None
     ratio = said.get("characters_per_token")
     sound = ratio if isinstance(ratio, float) and 1 <= ratio <= 10 else CHARACTERS_PER_TOKEN
-    return StatedSize(count, positive(counted.get("original_tokens")), sound, window)
+    original, saved = positive(counted.get("original_tokens")), positive(counted.get("chars_saved"))
+    return StatedSize(count, original, sound, window, saved)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from resume_hooks.derive.trim.options import Options
+from resume_hooks.derive.trim.options import MIN_SAVINGS, WORTH, Options
 from resume_hooks.derive.trim.plan import Decision, SessionScan, decision_of
 from resume_hooks.derive.trim.rules import Pick
 from resume_hooks.derive.trim.selection import choice_of, choose, edits_of
@@ -25,6 +25,10 @@ from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, MEDIA, PROMPT,
 
 STAY_IN_PLACE = frozenset({PROMPT, ATTACHMENT})
 """The kinds of contents that a running client can't be told to drop: what a person said, and what came with it."""
+
+
+MUCH = 0.1
+"""Of the larger one: what a copy and a trim in place free differs by more than that where each is told by itself."""
 
 
 class ShownMessage(NamedTuple):
@@ -111,6 +115,27 @@ def plan(
         gone=tuple(sorted(called ^ answered)),  # calls that nobody answered, answers that nobody asked for
         decision=decision,
     )
+
+
+def decide(scanned: SessionScan, options: Options, where: Where) -> Decision:
+    """What goes of all messages, as ``plan`` decides it for a client that holds what its file does. UsageError."""
+    rebuilt = {
+        node.number
+        for node in scanned.transcript.chain
+        if node.kind == records.ASSISTANT or (node.kind == records.USER and node.results)
+    }
+    return _decision(scanned, options, where, rebuilt)
+
+
+def pays(decision: Decision, options: Options) -> bool:
+    """Whether a trim in place frees enough: the whole conversation leaves the cache for it. Less can be asked for."""
+    least = WORTH if options.min_savings == MIN_SAVINGS else options.min_savings
+    return decision.savings.tokens >= least
+
+
+def differ(copy: int, in_place: int) -> bool:
+    """Whether a copy and a trim in place free so differently that one figure can't stand for both."""
+    return abs(copy - in_place) > MUCH * max(copy, in_place)
 
 
 def _decision(scanned: SessionScan, options: Options, where: Where, numbers: set[int]) -> Decision:

@@ -14,6 +14,7 @@ KEPT_RESULTS = 20  # tool results that recent turns protect at most: one turn ma
 THRESHOLD = 500  # characters that an output or input may have: shorter ones free too little for what their loss costs
 KEEP_RECENT = 2  # turns at the end that stay: what is being worked on
 MIN_SAVINGS = 300  # tokens that a trim must save to be worth a new session
+WORTH = 1_000  # tokens that it must save to be spoken of, or to be made in place: that leaves the cache nothing
 MAX_NUMBER = 1_000_000_000  # more can't be meant
 
 KEPT_TOOLS = frozenset({"askuserquestion", "exitplanmode", "toolsearch"})

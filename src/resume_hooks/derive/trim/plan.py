@@ -107,10 +107,11 @@ class Decision(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrimPlan(ChildPlan):
-    """A trimmed child, and the numbers that a person decides by."""
+    """A trimmed child of what was ``scanned``, and the numbers that a person decides by."""
 
     options: Options
     decision: Decision
+    scanned: Trimmable
 
     @property
     def choices(self) -> tuple[Choice, ...]:
@@ -216,6 +217,7 @@ def plan_of(scanned: Trimmable, child: Draft, options: Options, decision: Decisi
         sizes=Sizes(decision.before.tokens, decision.after.tokens, decision.savings.characters, tools),
         options=options,
         decision=decision,
+        scanned=scanned,
     )
 
 
