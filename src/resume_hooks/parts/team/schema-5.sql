@@ -28,6 +28,7 @@ create table team.unscrubbed(
 -- No push changes an indexed column but where a session begins or goes.
 drop index team.session_live;
 create unique index session_live on team.session(session_id, machine, owner) where live;
+create index session_base on team.session(base) where base is not null;      -- looked up for each row that is deleted
 drop index team.session_listed;
 create index session_listed on team.session(scope) where live;
 
@@ -116,7 +117,7 @@ revoke all on function team.end_rights(int) from public;
 -- counted in the audit ('held'), and go when it is asked for again, of the name that he has then ('as').
 create or replace function team.settle_member(p_login name, p_act text, p_to name) returns int
 language plpgsql security definer set search_path=pg_catalog,team,pg_temp as $$
-declare v_member int; v_to int; v_name name; v_role oid; v_own oid; v_private int[]; v_theirs text[]; n int := 0;
+declare v_member int; v_to int; v_name name; v_role oid; v_own oid; v_private int[]; v_theirs text[]; v_free bigint[]; n int := 0;
         v_left int := 0;
 begin
   if not exists(select 1 from member where id = me() and admin) then
@@ -160,7 +161,8 @@ begin
       select count(*) into v_left from session where owner = v_member and scope <> all(v_private);
     elsif p_act = 'remove' then
       delete from grant_ where ctid = any(array(select ctid from grant_ where owner = v_member for update skip locked));
-      delete from session where id = any(free_of(array(select id from session where owner = v_member)));
+      v_free := free_of(array(select id from session where owner = v_member));
+      delete from session where id = any(v_free);
       get diagnostics n = row_count;
       delete from sdk_part where id = any(array(select id from sdk_part where owner = v_member for update skip locked));
       select count(*) into v_left from session where owner = v_member;
@@ -365,14 +367,16 @@ end $$;
 -- waited for, since others would wait behind it: what somebody's transaction holds goes the next time.
 create or replace function team.retain(p_days int) returns int
 language plpgsql security definer set search_path=pg_catalog,team,pg_temp set lock_timeout='500ms' as $$
-declare v_old timestamptz := now() - p_days * interval '1 day'; v_name text; v_empty boolean; n int := 0;
+declare v_old timestamptz := now() - p_days * interval '1 day'; v_name text; v_empty boolean; v_free bigint[];
+        n int := 0;
 begin
   if p_days < 1 or not exists(select 1 from member where id = me() and admin) then
     raise exception 'for an admin' using errcode='42501';
   end if;
   update about set days = p_days;
-  delete from session where id = any(free_of(array(select id from session
-    where case when isfinite(instant(ended, pushed)) then instant(ended, pushed) else pushed end < v_old)));
+  v_free := free_of(array(select id from session
+    where case when isfinite(instant(ended, pushed)) then instant(ended, pushed) else pushed end < v_old));
+  delete from session where id = any(v_free);
   get diagnostics n = row_count;
   delete from sdk_part where id = any(array(
     select id from sdk_part where mtime < extract(epoch from v_old) * 1000 for update skip locked));
