@@ -24,6 +24,8 @@ PLACED = {
     "fields-between-reversed": '{{\n  "value": "{}",\n  "slotSetting": false,\n  "name": "DB_PASSWORD"\n}}',
     "fields-yaml": "- name: DB_PASSWORD\n  type: string\n  value: {}\n",
     "cloudformation-fields": '{{"ParameterKey": "DbPassword", "UsePreviousValue": false, "ParameterValue": "{}"}}',
+    "sentence-still": "the password for the db is still {} here",
+    "sentence-now": "its new password is now {}, as of today",
     "terraform-plan": '      ~ password = "Old-9xKq2Zt" -> "{}"',
     "terraform-null": '      + master_password  = null -> "{}"',
     "page": "<div data-props='{{&quot;password&quot;:&quot;{}&quot;}}'>",

@@ -230,8 +230,8 @@ WAYS = [
     Way(
         b" \t(",
         late(
-            rb"[ \t]\(?(?:[^\n:={}()<>;|.]|\.(?!\s)){0,50}?\)?(?:\b(?:is|was|(?:set|changed|reset) to)\b:?|:)[ \t]{1,4}"
-            + VALUE
+            rb"[ \t]\(?(?:[^\n:={}()<>;|.]|\.(?!\s)){0,50}?\)?"
+            rb"(?:\b(?:(?:is|was)(?: (?:still|now))?|(?:set|changed|reset) to)\b:?|:)[ \t]{1,4}" + VALUE
         ),
         None,
         TOLD,
