@@ -101,6 +101,9 @@ def test_the_card_of_full_names_no_id(parent: Path) -> None:
         empty()
         assert ask("full")["text"] == "This session has no prompt yet. Nothing needed."
         assert ask("full", "--table")["text"] == ask("full")["text"]
+        assert ask("full", "fix it")["text"].endswith("Nothing needed.\n\n  Your text was not sent: fix it"), (
+            "no handoff"
+        )
         assert ask("full", "--tabel")["text"].startswith("--tabel is no option here: there is --table")
 
 

@@ -57,7 +57,8 @@ def answer(request: Request) -> TriggerAnswer:
     asked = trigger._replace(text="".join(rest)) if whole else trigger
     if request.path is None or not (stated_size(request.path) or HeadTail(request.path).own_turns):
         if trigger.sign == BARE:
-            return show(f"This session has no prompt yet. Nothing needed.{offer(asked)}")
+            unsent = f"\n\n  Your text was not sent: {asked.text}" if asked.text else ""
+            return show(f"This session has no prompt yet. Nothing needed.{unsent}")
         return TriggerAnswer(session_id, lambda copied: session_card(session_id, copied, asked))
     with time_limit(request.command):
         comparison = compare(request.session, request.where, clock.now())
