@@ -192,7 +192,7 @@ def settings_table() -> str:
     rows = [
         [
             f"`{name}`",
-            f"`{settings.shown(key.default)}`",
+            f"`{settings.value_text(key.default)}`",
             f"{key.about}{' *An option of the plugin.*' if key.title else ''}",
         ]
         for name, key in settings.KEYS.items()

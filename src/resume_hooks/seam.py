@@ -60,15 +60,15 @@ def with_parts(core: Iterable[str], brought: Mapping[str, Sequence[Any]]) -> Lis
 
 def verb_module(verb: str) -> Optional[str]:
     """The module that declares a part's verb; None for a verb of no part. UsageError where its part is not here."""
-    return _module(verb, "verbs")
+    return _module_of_verb(verb, "verbs")
 
 
 def form_module(verb: str) -> Optional[str]:
     """The module with the form of ``--json`` of a part's verb; None for a verb of no part. UsageError as above."""
-    return _module(verb, "forms")
+    return _module_of_verb(verb, "forms")
 
 
-def _module(verb: str, inner: str) -> Optional[str]:
+def _module_of_verb(verb: str, inner: str) -> Optional[str]:
     if verb not in part_table.VERBS:
         return None
     part = part_table.VERBS[verb][0]

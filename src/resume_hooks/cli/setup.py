@@ -47,10 +47,12 @@ def config(options: ConfigOptions) -> None:
     known = {
         name: (row, settings.KEYS[name].about) for name, row in settings.load().items() if options.key in {None, name}
     }
-    shown = [(name, f"{settings.shown(row.value)}  ({row.source})  {about}") for name, (row, about) in known.items()]
+    shown = [
+        (name, f"{settings.value_text(row.value)}  ({row.source})  {about}") for name, (row, about) in known.items()
+    ]
     rows = [With(row, {"key": name, "about": about}) for name, (row, about) in known.items()]
     data = {"file": settings.settings_file(), "settings": rows}
-    notes = settings.ignored() if options.key is None else []
+    notes = settings.former_settings_in_use() if options.key is None else []
     notes += _of_vault(options.where) if "vault" in known else []
     notes += _of_policy(options.where) if "compaction" in known else []
     options.emit(data, lambda: table(shown), notes)

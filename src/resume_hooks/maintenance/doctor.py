@@ -342,10 +342,10 @@ def _unmade(folder: str) -> Finding:
 
 
 def _settings(_: str) -> Finding:
-    if refused := settings.refused():
+    if refused := settings.unusable_settings():
         remedy = "Set it again: resume-hooks config KEY VALUE; an option of the plugin: /plugin configure resume-hooks"
         return problem("; ".join(refused), remedy, "refused")
-    if ignored := settings.ignored():
+    if ignored := settings.former_settings_in_use():
         return note(" ".join(ignored), "Remove each where it is given.", "former")
     return ok("every value can be used")
 

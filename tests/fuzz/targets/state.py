@@ -86,7 +86,7 @@ def stored_settings(home: ConfigHome) -> Try:
         environ = {**home.environ, **{f"RESUME_HOOKS_{name.upper()}": draws.text() for name in names}}
         found = settings.load(Where(environ))
         assert {name: type(each.value) for name, each in found.items()} == kinds
-        assert all(isinstance(sentence, str) for sentence in settings.refused(Where(environ)))
+        assert all(isinstance(sentence, str) for sentence in settings.unusable_settings(Where(environ)))
         try:
             store("notice_percent", "70", home.where)
         except WriteFailed:
