@@ -298,7 +298,7 @@ def test_a_configuration_folder_of_the_projects_names_no_team(tmp_path: Path, mo
         assert paths.is_projects_state(where)
         given = settings.load(where)
         assert (given["team_model_search"].value, given["notice_percent"].value) == ("off", 50)
-        assert any("counts for nothing" in said for said in settings.unusable_settings(where))
+        assert any("are ignored" in said for said in settings.unusable_settings(where))
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     (project / ".git").mkdir()

@@ -154,7 +154,7 @@ def search_sessions(
     limit: int = 10,
     wordings: Sequence[str] = (),
 ) -> list[SearchHit]:
-    """The ``limit`` best hits for a query as ``resume-hooks search`` takes it, the best first; none is no failure.
+    """The ``limit`` best hits for a query as ``resume-hooks search`` takes it, best first; ``[]`` if nothing matches.
 
     Searched is the project of the current folder; or that of the folder ``project``, ``everywhere``, a ``session``, or
     a ``lineage`` (a session and its ancestors), both by id, title or path. ``wordings`` ask the same in other words:
@@ -203,7 +203,7 @@ def _nodes_of_lineage(rows: list[Ancestor]) -> list[SessionNode]:
 
 
 def _file_of_ancestor(row: Ancestor) -> Path:
-    """The file of a row; of a missing one that no path is known of, the name that it had."""
+    """The file of an ancestor; if it is missing and its path is unknown, its former file name."""
     return Path(row.session_file or f"{row.session_id}.jsonl")
 
 

@@ -34,7 +34,7 @@ class Key(NamedTuple):
     """One setting: its default, what it does, and how a typed or stored value becomes one of ours.
 
     ``names_files``: its values name files or folders of the user's. ``title`` names it among the plugin's options,
-    which the client stores; ``""``: it is none of them. ``stored_only``: no variable sets it, since a repository that
+    which the client stores; ``""``: it is not an option. ``stored_only``: no variable sets it, since a repository that
     you trust can set variables, and it decides where something is written or sent.
     """
 
@@ -74,13 +74,13 @@ def _choice_form(*choices: str) -> Callable[[object], Value]:
 
 
 def parse_switch(raw: object) -> Value:
-    """``on`` or ``off``; the client stores true and false."""
+    """Read ``on`` or ``off``; the client stores true and false."""
     said = "on" if raw in (True, "true") else "off" if raw in (False, "false") else raw
     return _choice_form("on", "off")(said)
 
 
 def _parse_clipboard(raw: object) -> Value:
-    """A way to the clipboard; ``off`` is what others say for none."""
+    """Read the name of a way to the clipboard; ``off`` means ``none``."""
     return "none" if raw == "off" else _choice_form("auto", "pyperclip", "native", "tmux", "osc52", "none")(raw)
 
 
@@ -94,7 +94,7 @@ def _pattern_form(pattern: str, what: str) -> Callable[[object], Value]:
 
 
 def _parse_compaction(raw: object) -> Value:
-    """A way to compact, or the size of a handoff; ``handoff`` is what is said for the usual size by who knew 0.2.0."""
+    """Read a way to compact, or the size of a handoff; ``handoff``, as in version 0.2.0, means the usual size."""
     now = _FORMER_COMPACTION.sub(USUAL_SIZE, raw) if isinstance(raw, str) else raw
     sizes = "a size such as 24k, up to 48k"
     return _pattern_form(_COMPACTION, f"client, trim, or {sizes}; the latter two from 60k tokens on also as 24k@150k")(
@@ -103,12 +103,12 @@ def _parse_compaction(raw: object) -> Value:
 
 
 def _path_form(ending: str, what: str) -> Callable[[object], Value]:
-    """A path with this ending; ``""`` for none."""
+    """The form of a path with this ending; ``""`` means no path."""
     return _pattern_form(rf"(?:{_PATH}{re.escape(ending)})?", what)
 
 
 def _parse_vault(raw: object) -> Value:
-    """A number of bytes, as it was written: ``size`` reads it; or ``off``, and ``on`` for what is usual."""
+    """Read a size such as ``20G``, which stays as it was written, or ``off``; ``on`` means the usual size."""
     if raw in ("on", "off"):  # no set: a list in the file has no hash
         return VAULT if raw == "on" else "off"
     text = str(raw).strip().upper() if isinstance(raw, (int, str)) and not isinstance(raw, bool) else ""
@@ -129,7 +129,7 @@ FORMS: dict[str, Callable[..., Callable[[object], Value]]] = {
     "one of": _choice_form,
     "path": _path_form,
 }
-"""How a part may have a setting of its own read."""
+"""The forms that a part's own setting may have."""
 
 _CORE: dict[str, Key] = {
     "context_window": Key(
@@ -137,7 +137,7 @@ _CORE: dict[str, Key] = {
     ),
     "clipboard": Key(
         "auto",
-        "How text reaches the clipboard: auto, pyperclip, native, tmux, osc52 or none.",
+        "The way to the clipboard: auto, pyperclip, native, tmux, osc52 or none.",
         _parse_clipboard,
     ),
     "summary_model": Key(
@@ -147,7 +147,7 @@ _CORE: dict[str, Key] = {
     ),
     "notice_percent": Key(
         80,
-        "Per cent of what Claude Code lets a session fill at which a line says so, once a session; 0 = off.",
+        "Show a line, once a session, when this much of the context is used, in per cent; 0 = off.",
         _number_form(0, 100),
         title="When to tell that a session fills up",
     ),
@@ -194,22 +194,22 @@ _CORE: dict[str, Key] = {
     ),
     "triggers_off": Key(
         (),
-        "What is switched off, such as 'full, recall'; typed as a prompt it goes to the model as it is.",
+        "Triggers that are switched off, such as 'full, recall'; typed as a prompt they go to the model unchanged.",
         _parse_words,
     ),
 }
 
 
 FORMER = {
-    "index_at_start": "a start always brings the search index up to date, in the background, where nobody waits",
-    "vault_max": "vault itself says it: config vault 40G",
-    "vault_days": "archived copies stay for ever, as far as there is room",
-    "threshold": "--threshold of trim says it for one trim",
-    "keep_recent": "--keep-recent of trim says it for one trim",
+    "index_at_start": "every start updates the search index in the background",
+    "vault_max": "vault takes the size, too: config vault 40G",
+    "vault_days": "archived copies stay until the vault is full",
+    "threshold": "give --threshold to each trim",
+    "keep_recent": "give --keep-recent to each trim",
     "ledger_file": "handoff_dir leaves a document of each handoff in the project, and lineage names the latest session",
-    "summary_timeout": "a model has 120 seconds; --timeout of rollover and of trim --smart sets others",
+    "summary_timeout": "a model has 120 seconds; rollover and trim --smart take --timeout",
 }
-"""Keys that are ignored, each with the reason."""
+"""Settings of former versions, each with what replaces it."""
 
 
 _OF_PARTS = {
@@ -220,7 +220,7 @@ KEYS = {name: _CORE.get(name) or _OF_PARTS[name] for name in with_parts(_CORE, p
 
 
 def load(where: Where | None = None) -> dict[str, Setting]:
-    """Every setting with its source. A value that can't be read leaves the weaker source's in force."""
+    """Every setting with its source. Where a value is unreadable, that of the next weaker source is in force."""
     settings = {name: Setting(key.default, "default") for name, key in KEYS.items()}
     for name, source, raw in _setting_values(KEYS, where or Where()):
         try:
@@ -231,7 +231,7 @@ def load(where: Where | None = None) -> dict[str, Setting]:
 
 
 def value_text(value: Value) -> str:
-    """A value as people read it."""
+    """A setting's value for people."""
     return (", ".join(value) if isinstance(value, tuple) else str(value)) or "(empty)"
 
 
@@ -239,7 +239,7 @@ def number(name: str, where: Where | None = None) -> int:
     """The value in force of a setting that is a number."""
     value = load(where)[name].value
     if not isinstance(value, int):
-        raise TypeError(f"{name} is no number")
+        raise TypeError(f"{name} is not a number")
     return value
 
 
@@ -249,13 +249,13 @@ def is_on(name: str, where: Where | None = None) -> bool:
 
 
 def vault_room(where: Where | None = None) -> int | None:
-    """Bytes that kept sessions may take, 0 for any number; None where none are kept."""
+    """Bytes that archived sessions may take, 0 for no limit; None if the vault is off."""
     text = _BYTES.fullmatch(str(load(where)["vault"].value))
     return int(text[1]) * _UNITS[text[2]] if text else None
 
 
 def without_variables(where: Where) -> Where:
-    """The same places without settings out of the environment, which a repository that you trust can set."""
+    """The same places without the settings in the environment, which a repository that you trust can set."""
     kept = {
         name: value
         for name, value in where.environ.items()
@@ -265,18 +265,17 @@ def without_variables(where: Where) -> Where:
 
 
 def unusable_settings(where: Where | None = None) -> list[str]:
-    """The settings that can't be used, one sentence each."""
+    """One sentence on each setting that can't be used."""
     where = where or Where()
     path = settings_file(where)
-    sentences = [f"{path} is no readable file of settings"] if not read_object(path) and is_damaged(path) else []
+    sentences = [f"{path} is not a readable settings file"] if not read_object(path) and is_damaged(path) else []
     for name, source, raw in _setting_values(KEYS, where):
         try:
             KEYS[name].read(raw)
         except ValueError as error:
             sentences.append(f"{name} ({source}) must be {error}, not {raw!r}")
     if is_projects_state(where):
-        said = "says of a team, or of where documents go, counts for nothing: a project has it"
-        sentences.append(f"What {where.state} {said}")
+        sentences.append(f"{where.state} lies in a project: its settings for a team and for documents are ignored")
     environ = where.environ
     own = environ.get("RESUME_HOOKS_HOME", "")
     if own and (why := why_not_state(own, environ)):
@@ -290,7 +289,7 @@ def unusable_settings(where: Where | None = None) -> list[str]:
 
 
 def former_settings_in_use(where: Where | None = None) -> list[str]:
-    """The former settings that are still given, one sentence each."""
+    """One sentence on each former setting that still has a value."""
     return [
         f"{name} ({source}) is ignored: {FORMER[name]}."
         for name, source, _ in _setting_values(FORMER, where or Where())
@@ -314,7 +313,7 @@ def settings_file(where: Where | None = None) -> str:
 
 
 def _plugin_options(where: Where) -> dict[str, object]:
-    """The plugin's options as the client stores them, unless it is switched off; the client tells hooks alone."""
+    """The plugin's options as the client stores them, none if it is switched off. Only hooks get them as variables."""
     document = read_object(os.path.join(where.config, "settings.json"))
     plugins, switched = document.get("pluginConfigs"), document.get("enabledPlugins")
     off = {name for name, on in switched.items() if on is False} if isinstance(switched, dict) else set()
@@ -341,7 +340,7 @@ def _setting_values(names: Iterable[str], where: Where) -> Iterator[tuple[str, s
 def _values_by_source(
     name: str, stored: Mapping[str, object], options: Mapping[str, object], environ: Mapping[str, str]
 ) -> Iterator[tuple[str, object]]:
-    """What each source says of a setting, the weakest first; the environment nothing of one that is only stored."""
+    """The value of a setting in each source, the weakest first; no variable sets one that is ``stored_only``."""
     yield "file", stored.get(name)
     if name not in FORMER and KEYS[name].stored_only:
         yield "plugin", options.get(name)
@@ -356,7 +355,7 @@ def _variable_name(name: str) -> str:
 
 
 def is_damaged(path: str) -> bool:
-    """Whether a file of settings without values is more than empty: no JSON object, too large, a pipe, a folder."""
+    """Whether a settings file without values is damaged and not just empty: not a JSON object, too large, a folder."""
     try:
         raw = read_regular(path, MAX_OBJECT)
     except (FileNotFoundError, NotADirectoryError):
