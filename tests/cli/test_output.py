@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from resume_hooks.cli.main import run
 from resume_hooks.cli.output import colour_wanted, table
 from resume_hooks.cli.verb_table import VERBS
-from resume_hooks.hooks.prompt import card
-from resume_hooks.hooks.triggers import recognise
+from resume_hooks.hooks.prompt import card_of_trigger
+from resume_hooks.hooks.triggers import recognise_trigger
 from resume_hooks.system.text import fitted, width
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, tool_result, tool_use, write_session
 from tests.cli.test_main import on_a_terminal
@@ -157,9 +157,9 @@ def is_styled(told: Told, words: list[str]) -> None:
 def test_cards_have_no_colour_at_all(told: Told, monkeypatch: pytest.MonkeyPatch, prompt: str) -> None:
     """They are shown by the client, in its own colours."""
     monkeypatch.setenv("FORCE_COLOR", "1")
-    trigger = recognise(prompt)
+    trigger = recognise_trigger(prompt)
     assert trigger is not None
-    shown = card(trigger, {"session_id": SESSION, "prompt": prompt})
+    shown = card_of_trigger(trigger, {"session_id": SESSION, "prompt": prompt})
     assert shown.strip()
     assert "\x1b" not in shown
 

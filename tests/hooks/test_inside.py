@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.hooks import prompt
-from resume_hooks.hooks.inside import CHOICES, UNTYPED, VERBS, answered
+from resume_hooks.hooks.inside import CHOICES, UNTYPED, VERBS, answer_module
 from resume_hooks.hooks.triggers import ROWS, UNASKED
 from tests.builders import SESSION, ConfigHome, conversation, session_bytes, user, write_session
 from tests.hooks.conftest import Run, children
@@ -35,7 +35,7 @@ def parent(config_home: ConfigHome) -> Path:
 
 def ask(verb: str, args: str = "", **fields: object) -> dict[str, Any]:
     """What the module gets."""
-    reply = answered(verb, {**EVENT, "args": args, **fields})
+    reply = answer_module(verb, {**EVENT, "args": args, **fields})
     json.dumps(reply)
     return reply
 
@@ -246,7 +246,7 @@ def test_every_failure_is_a_sentence(config_home: ConfigHome, verb: str) -> None
     del config_home
     for event in ({"session_id": "x"}, {"session_id": SESSION, "args": 5}):
         shown = "pane" if verb in {"search", "sessions"} else "text"
-        assert set(answered(verb, {**event, "screen": True, "waiting": True})) == {shown}
+        assert set(answer_module(verb, {**event, "screen": True, "waiting": True})) == {shown}
 
 
 def test_what_was_meant_is_named(parent: Path) -> None:

@@ -35,7 +35,7 @@ _WORD = late(r"[^\W_][\w./-]{2,}")
 TOLD = 0.8  # part of the words of a message that a summary has where it need not be told again
 
 
-def given_back(session_id: str, transcript_path: str, most: int = MOST, limit: float = LIMIT) -> str:
+def text_after_compaction(session_id: str, transcript_path: str, most: int = MOST, limit: float = LIMIT) -> str:
     """What a compaction took and its summary does not tell, in ``most`` characters.
 
     ``""`` where that is nothing, or where it can't be told in ``limit`` seconds.
@@ -45,22 +45,22 @@ def given_back(session_id: str, transcript_path: str, most: int = MOST, limit: f
         return ""
     try:
         with time_limit(seconds=limit):
-            return _facts(path, most)
+            return _facts_before_compaction(path, most)
     except (ResumeHooksError, OSError):
         return ""
 
 
-def _facts(path: str, most: int) -> str:
+def _facts_before_compaction(path: str, most: int) -> str:
     session = session_files.session_file(path)
     lineage = Family(Where()).lineage(path)
-    rows = lineage[_cleared(lineage) :]
-    block = _block(rows, path) if len(rows) > 1 else ""
-    cleared = {row.session_id for row in lineage[: _cleared(lineage)]}
+    rows = lineage[_sessions_before_clear(lineage) :]
+    block = _lineage_text(rows, path) if len(rows) > 1 else ""
+    cleared = {row.session_id for row in lineage[: _sessions_before_clear(lineage)]}
     room = most - len(_HEAD) - len(block) - len("\n\n") * 2
     known = Opening("")
     for reach in (NEAR, None):
         whole = digest_of(session, Where(), reach=reach)
-        digest = without_summary(_without(whole, cleared))
+        digest = without_summary(_without_sessions(whole, cleared))
         # Where the folder stands is of use beside what was said or done there, and nothing alone.
         known = opening(digest, room) if digest.talk or digest.sections.keys() - {NOW.name} else Opening("")
         if not whole.passed_over or known.left_out:
@@ -83,12 +83,12 @@ def without_summary(digest: Digest) -> Digest:
     return selected(digest, is_new)
 
 
-def _cleared(lineage: Sequence[Ancestor]) -> int:
+def _sessions_before_clear(lineage: Sequence[Ancestor]) -> int:
     """How many of a lineage lie before its last ``/clear``: what was said there is none of the session's own."""
     return next((at for at in range(len(lineage) - 1, 0, -1) if lineage[at].kind == "clear"), 0)
 
 
-def _block(rows: Sequence[Ancestor], path: str) -> str:
+def _lineage_text(rows: Sequence[Ancestor], path: str) -> str:
     glance = HeadTail(path)
     secrets = secrets_of_ends(glance, spared=[row.session_id for row in rows])
     title, session_id = secrets.redact(glance.title), rows[-1].session_id
@@ -96,6 +96,6 @@ def _block(rows: Sequence[Ancestor], path: str) -> str:
     return lineage_block.shortened(secrets.redact(block), MOST_LINEAGE)
 
 
-def _without(digest: Digest, sessions: Collection[str]) -> Digest:
+def _without_sessions(digest: Digest, sessions: Collection[str]) -> Digest:
     """A digest without what is of some ``sessions`` and of their sub-agents."""
     return selected(digest, lambda row: row.ref.partition(":")[0].partition("/")[0] not in sessions)

@@ -45,37 +45,37 @@ def main() -> None:
     with contextlib.suppress(OSError, AttributeError):  # Windows has no such call
         os.nice(NICE)
     with contextlib.suppress(OSError, ResumeHooksError):
-        catch_up(event)
+        archive_in_background(event)
     with contextlib.suppress(OSError, ResumeHooksError, ModuleNotFoundError):  # a venv from before an update
-        index()
+        update_index()
     with contextlib.suppress(ModuleNotFoundError):
-        of_parts()
+        run_parts_in_background()
 
 
-def catch_up(event: dict[str, Any]) -> None:
+def archive_in_background(event: dict[str, Any]) -> None:
     """Keep what was left, hold every session, once a day look for ancestors, and let go. OSError, ResumeHooksError."""
     headless = reply.is_headless()
     is_over = _stop_condition(HEADLESS_LIMIT, None) if headless else _stop_condition(LIMIT, client_pid())
-    expiring_sessions.archived(event, is_over, waiting=False)
+    expiring_sessions.archive_soon_deleted(event, is_over, waiting=False)
     archive_pending(Where(), is_over)
     claims.sweep(Where())
     with contextlib.suppress(OSError):
         held.look(Where(), is_over)
-    last, now = hook_state.find(_STAMP), time.time()
+    last, now = hook_state.read_note(_STAMP), time.time()
     look, made, seen = (last[key] if hook_state.is_instant(last.get(key)) else 0 for key in ("look", "made", "seen"))
-    if headless or made <= now < look or not hook_state.begin(_STAMP):
+    if headless or made <= now < look or not hook_state.claim_note(_STAMP):
         return
     try:
         all_seen = archive_parents(Where(), seen if seen <= now else 0, is_over)
         policy.apply(Where())
         trash.pack(Where(), is_over)
         look = now + (DAY if all_seen else AGAIN)
-        hook_state.keep(_STAMP, {"look": int(look), "made": int(now), "seen": int(now if all_seen else seen)})
+        hook_state.write_note(_STAMP, {"look": int(look), "made": int(now), "seen": int(now if all_seen else seen)})
     finally:
-        hook_state.end(_STAMP)
+        hook_state.release_note(_STAMP)
 
 
-def index() -> None:
+def update_index() -> None:
     """Bring the search index up to date, unless another command is at it. OSError, ResumeHooksError.
 
     The stamp says up to when all is in it; ``wait``, that until ``look`` nothing is to be done, whatever is said by
@@ -91,11 +91,11 @@ def index() -> None:
             return
     except ResumeHooksError:
         pause, wait = AGAIN, True
-    hook_state.keep(_INDEXED, {"look": begun + pause, "made": begun, "wait": wait})
-    os.utime(hook_state.place(_INDEXED), (begun, begun))
+    hook_state.write_note(_INDEXED, {"look": begun + pause, "made": begun, "wait": wait})
+    os.utime(hook_state.note_path(_INDEXED), (begun, begun))
 
 
-def of_parts() -> None:
+def run_parts_in_background() -> None:
     """Have parts do what can wait until a start is over, with a user at it.
 
     Each is given where things are, and what tells that its time is over.

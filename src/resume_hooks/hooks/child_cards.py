@@ -41,17 +41,17 @@ def child_card(done: str, receipt: Receipt, copied: Copied, facts: Sequence[str]
         *([] if busy else [f"  in a shell       {receipt.shell}"]),
         *([] if slash or busy else [f"  {WHY_CTRL_C}"]),
     ]
-    return "\n".join([*lines, _paste_line(copied, slash=slash, busy=busy)])
+    return "\n".join([*lines, _last_card_line(copied, slash=slash, busy=busy)])
 
 
-def opened(receipt: Receipt) -> str:
+def opened_child_text(receipt: Receipt) -> str:
     """What is said in a child that the client opened by itself, and that looks like the session it came from."""
     back = f"/resume {receipt.parent_session_id}"
     took = f"about {receipt.tokens_after:,} tokens, where the old one has {receipt.tokens_before:,}"
     return f"This is the new session, {receipt.title}: {took}. Back to the old one: {back}"
 
 
-def _paste_line(copied: Copied, *, slash: bool, busy: bool) -> str:
+def _last_card_line(copied: Copied, *, slash: bool, busy: bool) -> str:
     """How to get into the child; most clients put a ``>`` prompt back into the input box, 2.1.112 does not."""
     if copied.how != "not copied":
         return paste_line(copied, slash=slash, busy=busy)

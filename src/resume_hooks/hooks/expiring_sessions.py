@@ -32,12 +32,12 @@ OWN, ALL = "due", "later"
 _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 
 
-def kept(event: dict[str, Any]) -> str:
+def archive_line(event: dict[str, Any]) -> str:
     """Keep what ends soon, within the limit; the line to say of it, ``""`` for none and in headless runs.
 
     OSError where the state folder can't be written.
     """
-    done = archived(event, _Watch(LIMIT), waiting=True)
+    done = archive_soon_deleted(event, _Watch(LIMIT), waiting=True)
     if done is None or reply.is_headless():
         return ""
     more = f", {done.left:,} more to come" if done.left else ""
@@ -47,7 +47,7 @@ def kept(event: dict[str, Any]) -> str:
     return " · ".join(filter(None, (said, once, announcement(Where()))))
 
 
-def archived(event: dict[str, Any], is_over: Callable[[], bool], *, waiting: bool) -> Slice | None:
+def archive_soon_deleted(event: dict[str, Any], is_over: Callable[[], bool], *, waiting: bool) -> Slice | None:
     """Keep what ends soon until time is over, and leave the stamps; None where another start is at it.
 
     OSError where the state folder can't be written.
@@ -57,20 +57,20 @@ def archived(event: dict[str, Any], is_over: Callable[[], bool], *, waiting: boo
         return None
     claim = f"{OWN}-{project}.json"
     private_folder(Where().state, Where())
-    private_folder(os.path.dirname(hook_state.place(claim)), Where())
-    if not hook_state.begin(claim):
+    private_folder(os.path.dirname(hook_state.note_path(claim)), Where())
+    if not hook_state.claim_note(claim):
         return None
     try:
         made = time.time()
-        done = archive_expiring(project, started_in(event), Where(), is_over, waiting=waiting)
+        done = archive_expiring(project, start_folder(event), Where(), is_over, waiting=waiting)
         for kind in (OWN,) if waiting else (OWN, ALL):
-            hook_state.keep(f"{kind}-{project}.json", {"look": int(done.look), "made": int(made)})
+            hook_state.write_note(f"{kind}-{project}.json", {"look": int(done.look), "made": int(made)})
         return done
     finally:
-        hook_state.end(claim)
+        hook_state.release_note(claim)
 
 
-def started_in(event: dict[str, Any]) -> str:
+def start_folder(event: dict[str, Any]) -> str:
     """The folder that the client was started in, whose settings decide."""
     return os.environ.get("CLAUDE_PROJECT_DIR") or reply.field(event, "cwd") or os.getcwd()
 
@@ -97,7 +97,7 @@ def vault_line(event: dict[str, Any], where: Where) -> str:
     """What is told once before anything is archived, and what decides it; ``""`` where that is decided. OSError."""
     if not permission.is_open(where):
         return ""
-    folder = started_in(event)
+    folder = start_folder(event)
     has_to_copy = pending.pending_ids(where) or any(apart(where)) or expiring.outlook(folder, where).unkept
     if not has_to_copy or not permission.is_first(where):
         return ""

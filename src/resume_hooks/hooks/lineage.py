@@ -5,7 +5,7 @@ from __future__ import annotations
 from resume_hooks.clock import minute
 from resume_hooks.hooks.plain_cards import COLUMNS
 from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
-from resume_hooks.hooks.session_list.rows import titled
+from resume_hooks.hooks.session_list.rows import cut_title
 from resume_hooks.sessions.lineage import KEPT, LEFT, MISSING, Ancestor, Family
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.record_references import SHORT
@@ -35,7 +35,7 @@ def lineage_card(rows: list[Ancestor]) -> str:
         how = "" if row.status == MISSING else row.how
         said = " · ".join(filter(None, (how, "this session" if number == count else "")))
         marks = LEFT.get(row.status, "") + (f"  {said}" if said else "")
-        lines.append(f"  {number} · {titled(name, COLUMNS - len(marks) - 5 - len(str(number)))}{marks}")
+        lines.append(f"  {number} · {cut_title(name, COLUMNS - len(marks) - 5 - len(str(number)))}{marks}")
         dates = f" · {minute(row.created)} · {size_text(row.size)}" if row.created else ""
         lines.append(f"     {row.session_id or '(id unknown)'}{dates}")
         if number == 1 and len(shown) < count:

@@ -68,7 +68,7 @@ def read_stdin(most: int = MAX_INPUT) -> Optional[Dict[str, Any]]:
     return None if len(raw) > most or given.get("RESUME_HOOKS_CHILD") or not has_home else read_event(raw)
 
 
-def write(reply: bytes) -> None:
+def write_reply(reply: bytes) -> None:
     """Give the client its answer, if there is one."""
     sys.stdout.buffer.write(reply)
     sys.stdout.buffer.flush()
@@ -99,12 +99,12 @@ def transcript(event: Dict[str, Any], session_id: str, where: Where) -> Optional
     return named_session(field(event, "transcript_path"), session_id, where) or find_session(session_id, where)
 
 
-def block(reason: str, host: Host = CLAUDE) -> bytes:
+def block_reply(reason: str, host: Host = CLAUDE) -> bytes:
     """A reply that keeps the prompt from the model and shows ``reason`` to the user alone."""
-    return json.dumps({"decision": "block", "reason": _fit(plain(host.words(reason))), **host.extra}).encode()
+    return json.dumps({"decision": "block", "reason": _fit_reason(plain(host.words(reason))), **host.extra}).encode()
 
 
-def start(context: str, message: str) -> bytes:
+def start_reply(context: str, message: str) -> bytes:
     """What a session starts with: ``context`` for the model, one line of ``message`` for the user, either may be "".
 
     ``b""`` where both are.
@@ -118,7 +118,7 @@ def start(context: str, message: str) -> bytes:
     return json.dumps(output, ensure_ascii=False).encode() if output else b""
 
 
-def _fit(reason: str) -> str:
+def _fit_reason(reason: str) -> str:
     """``reason`` within the cap; the last line is the useful one, so what is cut comes out of the middle."""
     if units(reason) <= MAX_REASON:
         return reason

@@ -97,7 +97,7 @@ class Request(NamedTuple):
         return typed(f"{self.trigger.verb} {self.session_id}")
 
 
-def searched(text: str) -> tuple[bool, str]:
+def parse_search_words(text: str) -> tuple[bool, str]:
     """Whether every project is meant, and the words. UsageError for an option that there is not."""
     first, *rest = text.split(maxsplit=1) or [""]
     everywhere = first.lower() == EVERYWHERE

@@ -26,7 +26,7 @@ from resume_hooks.derive.compare import (
 from resume_hooks.derive.dial import DialSize
 from resume_hooks.derive.opening_size import ALL
 from resume_hooks.errors import UsageError
-from resume_hooks.hooks.plain_cards import LITTLE, offer, session_card
+from resume_hooks.hooks.plain_cards import LITTLE, offer_as_handoff, session_card
 from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
 from resume_hooks.hooks.triggers import BARE, Trigger
 from resume_hooks.sessions.lineage_block import size_text
@@ -55,7 +55,7 @@ def answer(request: Request) -> TriggerAnswer:
     asked = trigger._replace(text="".join(rest)) if whole else trigger
     if request.path is None or not (stated_size(request.path) or HeadTail(request.path).own_turns):
         if trigger.sign == BARE:
-            return show(f"This session has no prompt yet. Nothing needed.{offer(asked)}")
+            return show(f"This session has no prompt yet. Nothing needed.{offer_as_handoff(asked)}")
         return TriggerAnswer(session_id, lambda copied: session_card(session_id, copied, asked))
     with time_limit(request.command):
         comparison = compare(request.session, request.where, clock.now())
@@ -78,7 +78,7 @@ def resume_card(comparison: Comparison, copied: Copied, trigger: Trigger, *, who
     ]
     advised = trigger.name(comparison.advice.strategy) if comparison.advice else GO_ON
     last = f"Best: {advised}" if whole else f"Table: {trigger.name('resume')} {TABLE}"
-    return "\n".join(lines) + offer(trigger) + f"\n{last}"
+    return "\n".join(lines) + offer_as_handoff(trigger) + f"\n{last}"
 
 
 def headline(comparison: Comparison, command: Callable[[str], str]) -> str:

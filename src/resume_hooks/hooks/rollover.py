@@ -52,40 +52,42 @@ def answer(request: Request) -> TriggerAnswer:
     deadline = time.monotonic() + WHOLE
     parent, where, own = request.session, request.where, ForkedModel(request.forked or {})
     with time_limit(request.command, PLANNING):
-        standing = None if own.asked else _standing(parent, request)
+        standing = None if own.asked else _existing_rollover(parent, request)
         if standing is not None:
             return standing
-        begun = summary.plan(parent, where, wish=request.text, standing=_left(parent, request, own))
+        begun = summary.plan(parent, where, wish=request.text, standing=_unfinished_child(parent, request, own))
         cached = 0 if own.asked else own.cached(parent.path)
     written = summary.write(begun, where)
-    _keep(request, written, [UNFINISHED], writer=os.getppid() if cached else os.getpid())
+    _note_rollover(request, written, [UNFINISHED], writer=os.getppid() if cached else os.getpid())
     if cached:
         prompt = fork_prompt(prompt_digest(begun.digest), begun.wish)
         return TriggerAnswer("", str, wait=FORKING.format(cached=cached), fork=prompt)
     if request.trigger.hooked:
         offer_clear(written)  # Esc ends us without a word: then /clear still leads on
     limit = min(LIMIT, deadline - REPLACING - time.monotonic())
-    outcome, first = _asked(begun, written, limit, own, where)
-    facts = _facts(outcome, request, first)
+    outcome, first = _write_summary(begun, written, limit, own, where)
+    facts = _summary_facts(outcome, request, first)
     remark = "; ".join(fact.removesuffix(".") for fact in facts)
     if outcome.failure:
-        hook_state.take(_name(request))
-        return _answer_of("rolled over without a summary", outcome.receipt, facts, request)._replace(remark=remark)
-    _keep(request, outcome.receipt, facts)
-    answered = _answer_of("rolled over", outcome.receipt, facts, request)
+        hook_state.consume_note(_rollover_note_name(request))
+        return _answer_with_rollover("rolled over without a summary", outcome.receipt, facts, request)._replace(
+            remark=remark
+        )
+    _note_rollover(request, outcome.receipt, facts)
+    answered = _answer_with_rollover("rolled over", outcome.receipt, facts, request)
     return answered._replace(remark=remark if own.asked else "")
 
 
-def _left(parent: SessionFile, request: Request, own: ForkedModel) -> Receipt | None:
+def _unfinished_child(parent: SessionFile, request: Request, own: ForkedModel) -> Receipt | None:
     """The child of an earlier try; once the session's model was asked the one that was made for its summary."""
-    note = hook_state.find(_name(request))
+    note = hook_state.read_note(_rollover_note_name(request))
     if not own.asked and "writer" in note and not _is_interrupted(note):
         return None  # somebody is at its summary right now
     made = summary.unfinished(parent, request.where)
     return made if made and (not own.asked or made.session_id == note.get("child")) else None
 
 
-def _asked(
+def _write_summary(
     begun: summary.SummaryRollover, written: Receipt, limit: float, own: ForkedModel, where: Where
 ) -> tuple[summary.SummaryOutcome, list[str]]:
     """The summary by the session's own model where that was asked, else by the usual one; and facts of the first one.
@@ -106,11 +108,11 @@ def _asked(
     return summary.add_summary(begun, written, calls(model_for(begun.parent, where)), where), facts
 
 
-def left(parent: SessionFile, where: Where, trigger: Trigger) -> str:
+def answer_abandoned_wait(parent: SessionFile, where: Where, trigger: Trigger) -> str:
     """What a rollover leaves whose summary nobody waits for any more."""
     name = f"{_PREFIX}{parent.session_id}.json"
-    if "writer" in hook_state.find(name):
-        hook_state.take(name)
+    if "writer" in hook_state.read_note(name):
+        hook_state.consume_note(name)
     made = summary.unfinished(parent, where)
     again = trigger.name("rollover")
     if made is None:
@@ -118,7 +120,7 @@ def left(parent: SessionFile, where: Where, trigger: Trigger) -> str:
     return f"No summary. The session with the digest alone is there: {made.in_client} opens it, {again} asks anew."
 
 
-def _facts(outcome: summary.SummaryOutcome, request: Request, first: Sequence[str]) -> list[str]:
+def _summary_facts(outcome: summary.SummaryOutcome, request: Request, first: Sequence[str]) -> list[str]:
     """What the child holds, what that took, and the way to what it lacks; ``first`` are of the session's own model."""
     spent = [*first, *([f"it took {outcome.spent.words}"] if outcome.spent.words else [])]
     if outcome.failure:
@@ -131,7 +133,7 @@ def _facts(outcome: summary.SummaryOutcome, request: Request, first: Sequence[st
     return [f"a summary by {outcome.spent.model} and a digest are in it", *check, *spent]
 
 
-def _answer_of(done: str, receipt: Receipt, facts: Sequence[str], request: Request) -> TriggerAnswer:
+def _answer_with_rollover(done: str, receipt: Receipt, facts: Sequence[str], request: Request) -> TriggerAnswer:
     by_clear = [BY_CLEAR] if request.trigger.hooked and offer_clear(receipt) else []
     shown = [*(one_line(plain_line(fact), WIDEST) for fact in facts), *by_clear]
     return TriggerAnswer(
@@ -139,7 +141,7 @@ def _answer_of(done: str, receipt: Receipt, facts: Sequence[str], request: Reque
     )
 
 
-def _keep(request: Request, child: Receipt, facts: Sequence[str], *, writer: int = 0) -> None:
+def _note_rollover(request: Request, child: Receipt, facts: Sequence[str], *, writer: int = 0) -> None:
     """Note what was made of what was asked for; without the note the same is made, and paid for, anew.
 
     ``writer`` is the process that is still at it: we, or the client.
@@ -152,8 +154,8 @@ def _keep(request: Request, child: Receipt, facts: Sequence[str], *, writer: int
     if writer:
         note |= {"writer": writer, "since": started(writer), "until": time.time() + LIMIT + WHOLE}
     with contextlib.suppress(OSError):
-        hook_state.sweep(_PREFIX)
-        hook_state.keep(_name(request), note)
+        hook_state.sweep_notes(_PREFIX)
+        hook_state.write_note(_rollover_note_name(request), note)
 
 
 def _is_interrupted(note: Mapping[str, object]) -> bool:
@@ -163,9 +165,9 @@ def _is_interrupted(note: Mapping[str, object]) -> bool:
     return isinstance(writer, int) and (late or started(writer) != note.get("since"))
 
 
-def _standing(parent: SessionFile, request: Request) -> TriggerAnswer | None:
+def _existing_rollover(parent: SessionFile, request: Request) -> TriggerAnswer | None:
     """The child that the same words made, where nobody went on in it or asked anything here since."""
-    note = hook_state.find(_name(request))
+    note = hook_state.read_note(_rollover_note_name(request))
     if note.get("asked") != request.text or _is_interrupted(note):
         return None
     receipt = existing_child(parent, "rollover", request.where)
@@ -173,8 +175,8 @@ def _standing(parent: SessionFile, request: Request) -> TriggerAnswer | None:
         return None
     kept = note.get("facts")
     facts = [each for each in kept if isinstance(each, str)] if isinstance(kept, list) else []
-    return _answer_of("already rolled over", receipt, facts, request)
+    return _answer_with_rollover("already rolled over", receipt, facts, request)
 
 
-def _name(request: Request) -> str:
+def _rollover_note_name(request: Request) -> str:
     return f"{_PREFIX}{request.session_id}.json"

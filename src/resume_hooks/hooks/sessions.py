@@ -40,13 +40,13 @@ def sessions_card(found: Sequence[ListedSession], here: str, *, everywhere: bool
     whose = "every project" if everywhere else "this project"
     lines = [f"resume-hooks · sessions of {whose}, newest first"]
     for row in found[:ROWS]:
-        lines += ["", f"  {one_line(plain_line(row.title), ROW)}", f"  {' · '.join(_facts(row, here))}"]
+        lines += ["", f"  {one_line(plain_line(row.title), ROW)}", f"  {' · '.join(_facts_of_row(row, here))}"]
         lines += [f"  {row.commands.in_client}"]
     more = f"  more, in a shell: {typed(f'sessions {EVERYWHERE}' if everywhere else 'sessions')}"
     return "\n".join([*lines, *(["", more] if found[ROWS:] else []), "", "/resume <id> opens one of them."])
 
 
-def _facts(row: ListedSession, here: str) -> Sequence[str]:
+def _facts_of_row(row: ListedSession, here: str) -> Sequence[str]:
     used = "" if row.percent is None else f"{'' if row.measured else 'about '}{row.percent} % full"
     kind = "" if row.kind == ORIGINAL else kind_beside(row.title, row.kind)
     mine = "this session" if row.session_id == here else ""

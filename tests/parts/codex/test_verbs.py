@@ -16,7 +16,7 @@ from resume_hooks.cli.main import cli as command
 from resume_hooks.cli.schema import form
 from resume_hooks.derive import summary
 from resume_hooks.derive.model.port import ModelCalls
-from resume_hooks.hooks.reply import block, host_of
+from resume_hooks.hooks.reply import block_reply, host_of
 from resume_hooks.maintenance.doctor import Finding, diagnose
 from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.sessions.locate import resolve
@@ -247,9 +247,9 @@ def test_codex_is_answered_in_its_own_form() -> None:
     """Two keys and no third, which its strict schema would refuse."""
     host = host_of({"turn_id": "t", "model": "gpt-5"})
     card = "To confirm, type >trim yes in Claude Code"
-    found = json.loads(block(card, host))
+    found = json.loads(block_reply(card, host))
     assert found == {"decision": "block", "reason": "To confirm, type >trim yes in Codex"}
-    assert "hookSpecificOutput" in json.loads(block(card, host_of({"session_id": "s"})))
+    assert "hookSpecificOutput" in json.loads(block_reply(card, host_of({"session_id": "s"})))
 
 
 def test_sessions_of_another_agent_are_in_the_list(desk: Desk) -> None:

@@ -13,8 +13,8 @@ from resume_hooks.cli.continue_ import copy_command
 from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.question import AnswerChoice, ask, is_dumb
 from resume_hooks.errors import ResumeHooksError, SessionNotFound
-from resume_hooks.hooks.session_list.rows import age, named, used
-from resume_hooks.hooks.session_list.state import Choices, Listed, found
+from resume_hooks.hooks.session_list.rows import age_text, context_percent_text, session_name
+from resume_hooks.hooks.session_list.state import Choices, Listed, listed_sessions
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.sessions.agents.registry import agent_at, readable, require_whole
@@ -31,7 +31,7 @@ def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
     folder = current_folder()
 
     def sessions_of(everywhere: bool) -> Iterator[Listed]:
-        return found(folder, Where(), everywhere=everywhere, everyone=True)
+        return listed_sessions(folder, Where(), everywhere=everywhere, everyone=True)
 
     if is_dumb():
         row: ListedSession | None = _numbered(sessions_of(everywhere), typed)
@@ -59,8 +59,10 @@ def _numbered(sessions: Iterator[Listed], typed: str) -> ListedSession:
             "List them all: resume-hooks sessions --all",
         )
     now = time.time()
-    facts = (" · ".join(part for part in (age(row, now), used(row), row.branch) if part) for row in rows)
-    answers = [AnswerChoice(named(row), about) for row, about in zip(rows, facts, strict=True)]
+    facts = (
+        " · ".join(part for part in (age_text(row, now), context_percent_text(row), row.branch) if part) for row in rows
+    )
+    answers = [AnswerChoice(session_name(row), about) for row, about in zip(rows, facts, strict=True)]
     return rows[ask("Which session?", answers)]
 
 

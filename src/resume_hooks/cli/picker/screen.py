@@ -32,8 +32,8 @@ from prompt_toolkit.styles import Style
 from resume_hooks.cli.output import colour_wanted
 from resume_hooks.cli.picker.sequences import keep_keys
 from resume_hooks.cli.picker.threads import Answer, Asked, ContentSearch, Loading, Previews
-from resume_hooks.hooks.session_list.preview import KINDS, facts
-from resume_hooks.hooks.session_list.rows import cut, home_short, listed, told, wrapped
+from resume_hooks.hooks.session_list.preview import KINDS, session_facts
+from resume_hooks.hooks.session_list.rows import cut_to_columns, hit_line, home_short, session_line, wrap_to_columns
 from resume_hooks.hooks.session_list.state import Choices, Listed
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
@@ -376,12 +376,12 @@ def _when(holds: Callable[[], bool], container: Container) -> Container:
 
 
 def _line(text: Callable[[], str], style: str) -> Window:
-    return Window(_Lines(lambda width, _: [(style, cut(text(), width))]), height=1, dont_extend_height=True)
+    return Window(_Lines(lambda width, _: [(style, cut_to_columns(text(), width))]), height=1, dont_extend_height=True)
 
 
 def _help(shown: Chooser) -> Window:
     def lines(width: int, _height: int) -> list[tuple[str, str]]:
-        return [("class:aside", part) for line in LONG_HELP for part in wrapped(line, width, 3)]
+        return [("class:aside", part) for line in LONG_HELP for part in wrap_to_columns(line, width, 3)]
 
     def height() -> Dimension:
         return Dimension(min=len(LONG_HELP), preferred=len(lines(shown.size()[0], 0)))
@@ -393,11 +393,11 @@ def _rows(shown: Chooser, width: int, height: int) -> list[tuple[str, str]]:
     now = time.time()
     page = shown.choices.page(height)
     if not page:
-        return [("class:aside", cut(shown.nothing(), width))]
+        return [("class:aside", cut_to_columns(shown.nothing(), width))]
     lines = []
     for row, chosen in page:
         said = shown.choices.said_in(row)
-        line = told(row, said, width, chosen=chosen) if said else listed(row, width, now, chosen=chosen)
+        line = hit_line(row, said, width, chosen=chosen) if said else session_line(row, width, now, chosen=chosen)
         lines.append(("class:chosen" if chosen else "", line))
     return lines
 
@@ -405,7 +405,7 @@ def _rows(shown: Chooser, width: int, height: int) -> list[tuple[str, str]]:
 def _said(shown: Chooser, row: ListedSession, width: int) -> list[str]:
     """Where the words were said in a session that fits by that alone."""
     said = shown.choices.said_in(row)
-    return ["", f"{said.strength} · {said.about}", *wrapped(said.snippet, width, SAID)] if said else []
+    return ["", f"{said.strength} · {said.about}", *wrap_to_columns(said.snippet, width, SAID)] if said else []
 
 
 def _preview(shown: Chooser, **size: object) -> Window:
@@ -414,8 +414,11 @@ def _preview(shown: Chooser, **size: object) -> Window:
         if row is None:
             return [("", "")]
         kinds = "  ".join(f"[{kind}]" if kind == shown.kind else kind for kind in KINDS)
-        text = [kinds, *facts(row), *_said(shown, row, width), "", *shown.preview(row)]
+        text = [kinds, *session_facts(row), *_said(shown, row, width), "", *shown.preview(row)]
         styles = ["class:kind", "class:head"]
-        return [(styles[at] if at < len(styles) else "", cut(line, width)) for at, line in enumerate(text[:height])]
+        return [
+            (styles[at] if at < len(styles) else "", cut_to_columns(line, width))
+            for at, line in enumerate(text[:height])
+        ]
 
     return Window(_Lines(lines), **size)  # type: ignore[arg-type]

@@ -46,7 +46,7 @@ def _set(session: SessionFile, request: Request) -> TriggerAnswer:
     if active is not None and not active.is_at(placed.mark):
         unkept = ""
         try:
-            confirmations.keep(Question(session.session_id, placed.mark.goal, time.time(), kind=AGAIN))
+            confirmations.store_question(Question(session.session_id, placed.mark.goal, time.time(), kind=AGAIN))
         except OSError as error:
             unkept = f"A yes can't be waited for ({error.strerror}). In a shell: {request.command} --yes"
         return show(cards.question_card(active, placed.mark.goal, unkept, request.trigger))
@@ -59,8 +59,8 @@ def _set(session: SessionFile, request: Request) -> TriggerAnswer:
 
 def _cancel(session: SessionFile, request: Request) -> TriggerAnswer:
     """Leave the mark where a question was to replace it, else forget it."""
-    question = confirmations.find(session.session_id, AGAIN)
-    asked = confirmations.take(session.session_id, AGAIN) and question is not None and question.is_open
+    question = confirmations.find_question(session.session_id, AGAIN)
+    asked = confirmations.consume_question(session.session_id, AGAIN) and question is not None and question.is_open
     active = state.find(session.session_id)
     if not asked:
         state.clear(session.session_id)
@@ -69,13 +69,13 @@ def _cancel(session: SessionFile, request: Request) -> TriggerAnswer:
 
 def _replace(session: SessionFile, request: Request) -> TriggerAnswer:
     """Act on a yes: the goal is that of the question, the place the one where it is answered."""
-    question = confirmations.find(session.session_id, AGAIN)
+    question = confirmations.find_question(session.session_id, AGAIN)
     if question is None or not question.is_open:
         active = state.find(session.session_id)
         return show(cards.unasked_card(active, request.trigger, expired=question is not None))
     placed = _placed(session, question.options, request)
     state.keep(placed.mark)
-    confirmations.take(session.session_id, AGAIN)
+    confirmations.consume_question(session.session_id, AGAIN)
     return show(cards.set_card(placed, request.trigger, replaced=True, already=False))
 
 
@@ -109,8 +109,8 @@ def _back(request: Request) -> TriggerAnswer:
     with state.used(mark):
         receipt = write(decided.child, request.where)
     with contextlib.suppress(OSError):
-        confirmations.take(request.session_id, AGAIN)  # a yes to an older question would set one anew
-        pending_handoff.retire(request.session_id)  # /clear would lead to what was just left
+        confirmations.consume_question(request.session_id, AGAIN)  # a yes to an older question would set one anew
+        pending_handoff.retire_handoffs_of(request.session_id)  # /clear would lead to what was just left
     return TriggerAnswer(
         receipt.in_client,
         lambda copied: cards.back_card(receipt, copied, decided, slash=request.slash),

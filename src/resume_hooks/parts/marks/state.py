@@ -62,7 +62,7 @@ class Mark(NamedTuple):
 
 def after_delete(session_id: str, _: Where) -> list[str]:
     """Remove the mark of a session that was deleted: its goal is the user's own words. Nothing is to be said of it."""
-    hook_state.take(f"{_PREFIX}{session_id}.json")
+    hook_state.consume_note(f"{_PREFIX}{session_id}.json")
     return []
 
 
@@ -107,9 +107,9 @@ def refuse_subagent(session: SessionFile) -> None:
 
 def keep(mark: Mark) -> None:
     """Make a mark the session's own, in place of the last one. WriteFailed where that can't be done."""
-    hook_state.sweep(_PREFIX, KEPT)
+    hook_state.sweep_notes(_PREFIX, KEPT)
     try:
-        hook_state.keep(_name(mark.session_id), mark._asdict())
+        hook_state.write_note(_name(mark.session_id), mark._asdict())
     except OSError as error:
         raise WriteFailed(
             f"The mark could not be kept: {error.strerror or error}", "Check free space and the state folder."
@@ -118,7 +118,7 @@ def keep(mark: Mark) -> None:
 
 def find(session_id: str) -> Mark | None:
     """The session's mark; None where there is none that ``keep`` wrote."""
-    found = hook_state.find(_name(session_id))
+    found = hook_state.read_note(_name(session_id))
     uuid, record, goal, at = (found.get(key) for key in ("uuid", "record", "goal", "started_at"))
     if found.get("session_id") != session_id or not isinstance(uuid, str) or not 0 < len(uuid) <= MAX_UUID:
         return None
@@ -130,12 +130,12 @@ def find(session_id: str) -> Mark | None:
 
 def clear(session_id: str) -> bool:
     """Forget the session's mark; False where there was none."""
-    return hook_state.take(_name(session_id))
+    return hook_state.consume_note(_name(session_id))
 
 
 def settled(session_id: str) -> Mark | None:
     """The session's mark; a ``back`` that is at work on it is waited for, since it uses it up."""
-    hook_state.wait(_name(session_id))
+    hook_state.wait_for_note(_name(session_id))
     return find(session_id)
 
 
@@ -149,15 +149,15 @@ def used(mark: Mark) -> Iterator[None]:
         yield
         return
     name = _name(mark.session_id)
-    if not hook_state.begin(name):
+    if not hook_state.claim_note(name):
         raise NoMark(BUSY, "Wait a moment.")
     try:
         if find(mark.session_id) != mark:
             raise NoMark(NONE, "It was used or replaced meanwhile.")
         yield
-        hook_state.take(name)
+        hook_state.consume_note(name)
     finally:
-        hook_state.end(name)
+        hook_state.release_note(name)
 
 
 def _name(session_id: str) -> str:

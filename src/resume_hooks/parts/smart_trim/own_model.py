@@ -64,7 +64,7 @@ def answer(request: Request, instructions: str) -> TriggerAnswer:
         shown = parts(offered)
     if not shown:
         raise NothingToTrim("There is nothing for a model to choose", f"By rules alone: {request.typed}")
-    confirmations.take(request.session_id)  # a yes meanwhile answers no older question
+    confirmations.consume_question(request.session_id)  # a yes meanwhile answers no older question
     _keep(request, _note(offered, ()), KIND)
     asked = forked.prompt(f"{task(instructions)}\n\n{ABOVE}", shown[0].text, ModelAnswer)
     return TriggerAnswer("", str, wait=FORKING.format(cached=cached), fork=asked)
@@ -107,7 +107,7 @@ def _shown(request: Request, own: ForkedModel, offered: Offer) -> TriggerAnswer:
 def _keep(request: Request, words: str, kind: str) -> None:
     """Keep a question. HeadlessFailed where that can't be done."""
     try:
-        confirmations.keep(Question(request.session_id, words, time.time(), kind=kind))
+        confirmations.store_question(Question(request.session_id, words, time.time(), kind=kind))
     except OSError as error:
         message = f"The answer can't be waited for ({error.strerror})"
         raise HeadlessFailed(message, _in_shell(request)) from error
@@ -115,7 +115,7 @@ def _keep(request: Request, words: str, kind: str) -> None:
 
 def _kept(request: Request, offered: Offer) -> list[list[Any]]:
     """The verdicts that are kept on this very offer. PlanOutdated where it is another one."""
-    note = confirmations.find(request.session_id, KIND)
+    note = confirmations.find_question(request.session_id, KIND)
     kept = json.loads(note.options) if note else {}
     if kept.get("offer") != _seal(offered):
         raise PlanOutdated(CHANGED, f"To ask anew: {request.typed} --smart")
