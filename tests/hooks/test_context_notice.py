@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.cli.info import facts
+from resume_hooks.cli.info import session_facts_data
 from resume_hooks.hooks import context_notice
 from resume_hooks.hooks.inside import answer_module
 from resume_hooks.paths import Where
@@ -175,7 +175,7 @@ def test_all_count_in_the_window_that_the_client_told_last(config_home: ConfigHo
         line = ask(full(shown))
         (row,) = SessionLister("/", Where()).along([session_file(path)], None)
         pieces = Pieces()
-        info = facts(SESSION, HeadTail(path), scan(path, observers=[pieces]), pieces)["context"]
+        info = session_facts_data(SESSION, HeadTail(path), scan(path, observers=[pieces]), pieces)["context"]
         found = [re.findall(r"(\d+) %", text)[:1] for text in (card, line)]
         return [*found, row.percent, info.percent, info.window]
 

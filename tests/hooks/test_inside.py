@@ -76,13 +76,13 @@ def test_help_alone_is_no_text(parent: Path, command: str, word: str) -> None:
 @pytest.mark.parametrize(
     ("command", "words", "said"),
     [
-        ("search", "--all words --sinc 2w", "--sinc is no option here: there is --all, before all words"),
-        ("sessions", "words --al", "--al is no option here"),
+        ("search", "--all words --sinc 2w", "--sinc is not an option here: there is --all, before all words"),
+        ("sessions", "words --al", "--al is not an option here"),
         ("lineage", "foo", "/lineage takes no words"),
         ("recall", "foo", "/recall takes no words"),
         ("resume-hooks:lineage", "foo", "/resume-hooks:lineage takes no words"),
         ("full", "--tabel", "--tabel is no option here: there is --table"),
-        ("rollover", "--quick", "--quick is no option here"),
+        ("rollover", "--quick", "--quick is not an option here"),
     ],
 )
 def test_what_a_command_does_not_know_is_named(parent: Path, command: str, words: str, said: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from resume_hooks.hooks import hook_state, pending_handoff
 from resume_hooks.hooks.pending_handoff import FRESH, MOST, PendingHandoff
-from resume_hooks.system.processes import started
+from resume_hooks.system.processes import start_of_process
 from tests.builders import ConfigHome, assistant, conversation, session_id, write_session
 
 PARENT, CHILD, OTHER = session_id(1), session_id(2), session_id(3)
@@ -24,7 +24,9 @@ OLD = hook_state.KEPT + 60
 def handoff(config_home: ConfigHome) -> PendingHandoff:
     """One of this very process, made now."""
     path = write_session(config_home.project(), CHILD, conversation(1, session_id=CHILD))
-    return PendingHandoff(PID, started(PID), PARENT, CHILD, path, os.path.getsize(path), time.time(), "the opening")
+    return PendingHandoff(
+        PID, start_of_process(PID), PARENT, CHILD, path, os.path.getsize(path), time.time(), "the opening"
+    )
 
 
 def folder(home: ConfigHome) -> str:

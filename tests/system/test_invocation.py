@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.system.invocation import as_typed, typed
+from resume_hooks.system.invocation import typed, with_shell_commands
 from tests.needs import REPO
 
 ENGINE = f"sh {shlex.quote(str(REPO / 'hooks' / 'engine'))}"
@@ -48,4 +48,4 @@ REMEDIES = {
 def test_the_commands_of_a_remedy(remedy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is as it can be typed; elsewhere our name stays our name."""
     monkeypatch.delenv("PATH")
-    assert as_typed(remedy) == REMEDIES[remedy].format(ENGINE)
+    assert with_shell_commands(remedy) == REMEDIES[remedy].format(ENGINE)

@@ -1,7 +1,7 @@
-"""What a compaction takes that is worth having back: the lineage, and what was said and done that no summary tells.
+"""Restore what a compaction removed: the lineage, and messages and actions that its summary leaves out.
 
-The first message, and with it the lineage, is gone from the context then; a summary keeps little of the rest. What
-was cleared away by the user is not given back.
+A compaction drops the first message, and with it the lineage; its summary keeps little of the rest. What the user
+cleared away is not restored.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ TOLD = 0.8  # part of the words of a message that a summary has where it need no
 
 
 def text_after_compaction(session_id: str, transcript_path: str, most: int = MOST, limit: float = LIMIT) -> str:
-    """What a compaction took and its summary does not tell, in ``most`` characters.
+    """What a compaction removed and its summary leaves out, in ``most`` characters.
 
-    ``""`` where that is nothing, or where it can't be told in ``limit`` seconds.
+    ``""`` if that is nothing, or if finding it takes more than ``limit`` seconds.
     """
     path = named_session(transcript_path, session_id, Where()) or find_session(session_id, Where())
     if path is None:
@@ -69,7 +69,7 @@ def _facts_before_compaction(path: str, most: int) -> str:
 
 
 def without_summary(digest: Digest) -> Digest:
-    """A digest without what the latest summary of the client's tells, and without that: the model has it."""
+    """The digest without the client's latest summary and without what that says: the model has both already."""
     summary = next((message for message in reversed(digest.talk) if message.kind is Kind.SUMMARY), None)
     if summary is None:
         return digest
@@ -84,7 +84,7 @@ def without_summary(digest: Digest) -> Digest:
 
 
 def _sessions_before_clear(lineage: Sequence[Ancestor]) -> int:
-    """How many of a lineage lie before its last ``/clear``: what was said there is none of the session's own."""
+    """The number of sessions in a lineage before its last ``/clear``, whose messages the user cleared away."""
     return next((at for at in range(len(lineage) - 1, 0, -1) if lineage[at].kind == "clear"), 0)
 
 
@@ -97,5 +97,5 @@ def _lineage_text(rows: Sequence[Ancestor], path: str) -> str:
 
 
 def _without_sessions(digest: Digest, sessions: Collection[str]) -> Digest:
-    """A digest without what is of some ``sessions`` and of their sub-agents."""
+    """The digest without the entries of ``sessions`` and of their sub-agents."""
     return selected(digest, lambda row: row.ref.partition(":")[0].partition("/")[0] not in sessions)

@@ -1,7 +1,7 @@
 """The async hook after a session's start: archive what the start had no time for, apply the vault's limits, index.
 
-It is no daemon: it ends with its work, when its time is over, or when the client has left; a headless one may leave
-before its sessions are kept, and so does not count.
+It is not a daemon: it ends with its work, when its time is over, or when the client has left. A headless client may
+leave before its sessions are archived, so its end is not waited for.
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ def main() -> None:
 
 
 def archive_in_background(event: dict[str, Any]) -> None:
-    """Keep what was left, hold every session, once a day look for ancestors, and let go. OSError, ResumeHooksError."""
+    """Archive what the start left, link every session, and once a day archive ancestors and apply the vault's limits.
+
+    Raises OSError, ResumeHooksError.
+    """
     headless = reply.is_headless()
     is_over = _stop_condition(HEADLESS_LIMIT, None) if headless else _stop_condition(LIMIT, client_pid())
     expiring_sessions.archive_soon_deleted(event, is_over, waiting=False)
@@ -78,8 +81,8 @@ def archive_in_background(event: dict[str, Any]) -> None:
 def update_index() -> None:
     """Bring the search index up to date, unless another command is at it. OSError, ResumeHooksError.
 
-    The stamp says up to when all is in it; ``wait``, that until ``look`` nothing is to be done, whatever is said by
-    then: no index can be kept.
+    The stamp names the time up to which everything is indexed; with ``wait`` nothing is done before ``look``, since
+    the index could not be written.
     """
     if reply.is_headless():
         return
@@ -96,9 +99,9 @@ def update_index() -> None:
 
 
 def run_parts_in_background() -> None:
-    """Have parts do what can wait until a start is over, with a user at it.
+    """Have the parts do work that can wait until a start is over; nothing in a headless run.
 
-    Each is given where things are, and what tells that its time is over.
+    Each function gets a ``Where``, and a function that returns whether its time is over.
     """
     if reply.is_headless():
         return
@@ -107,6 +110,6 @@ def run_parts_in_background() -> None:
 
 
 def _stop_condition(seconds: float, client: int | None) -> Callable[[], bool]:
-    """Tells whether time is over: after so many seconds, or once a client is gone."""
+    """A function that returns whether ``seconds`` are over, or the client has ended."""
     until = time.monotonic() + seconds
     return lambda: time.monotonic() > until or (client is not None and not process_runs(client))

@@ -1,4 +1,4 @@
-"""What the client is to hold instead of its conversation when it compacts: a trim, or a digest with the last turns.
+"""The client's compaction, answered by a trim of the conversation, or by a digest with the last turns.
 
 Invariant: whatever goes wrong, the conversation stays as it is where the user asked for a trim, and the client's own
 compaction goes on where it wanted one.
@@ -69,7 +69,7 @@ AT_LINE = "({chosen} of resume-hooks; no model is asked)"  # both stand behind t
 
 
 def begin_in_place(text: str, event: dict[str, Any]) -> dict[str, Any]:
-    """What the module is to do for ``here``: run the client's compaction, which asks back.
+    """The module's instructions for ``here``: run the client's compaction, which asks us again.
 
     UsageError for options; NothingToTrim where the client would not ask back, and send a request of its own.
     """
@@ -94,7 +94,7 @@ def why_not_asked(event: dict[str, Any]) -> str:
 
 
 def answer_compaction(event: dict[str, Any]) -> dict[str, Any]:
-    """What the module answers the client's compaction with; ``{}`` leaves it to the client. Raises ResumeHooksError."""
+    """The module's answer to the client's compaction; ``{}`` leaves it to the client. Raises ResumeHooksError."""
     session_id, where = reply.field(event, "session_id"), Where()
     path = reply.transcript(event, session_id, where) if is_session_id(session_id) else None
     if path is None:
@@ -119,13 +119,13 @@ def _trim_asked_for(session: SessionFile, event: dict[str, Any], where: Where) -
 
 
 def decline_compaction(event: dict[str, Any]) -> Callable[[str], dict[str, Any]]:
-    """What is answered in the place of a plan, made of the reason: the user is told who asked for one."""
+    """A function that makes an answer from the reason why there is no plan; it is empty if nobody asked for one."""
     asked = isinstance(event.get("options"), str) or reply.field(event, "trigger") == LINE
     return lambda text: {"skip": plain_line(text).removeprefix("resume-hooks: ")} if asked else {}
 
 
 def compaction_choice(event: dict[str, Any]) -> dict[str, Any]:
-    """Tell once what else can happen when a session is full, of which ``args`` per cent are used. OSError."""
+    """Name the alternatives to the client's compaction, once, when ``args`` per cent are used. Raises OSError."""
     percent = reply.field(event, "args")
     if not percent.isdigit() or int(percent) < choice_percent().get("tells", 101):
         return {}
@@ -134,14 +134,14 @@ def compaction_choice(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def choice_percent() -> dict[str, Any]:
-    """The per cent of a context from which on there is a choice to tell of; nothing where it was told, or is set."""
+    """The percentage of the context at which to name them; nothing if that was done, or the user has chosen."""
     percent = settings.number("notice_percent")
     is_known = settings.load()[SETTING].source != "default" or hook_state.read_note(TOLD)
     return {} if not percent or is_known else {"tells": percent}
 
 
 def compaction_line() -> dict[str, Any]:
-    """What the module runs at a turn's end, ``from`` so many tokens on; nothing where the setting names no line."""
+    """The compaction that the module runs at a turn's end above ``from`` tokens; nothing without such a setting."""
     chosen, _, tokens = _compaction_setting()
     return {"line": {"from": tokens, "trigger": LINE, "compact": AT_LINE.format(chosen=chosen)}} if tokens else {}
 
@@ -154,7 +154,7 @@ def _compaction_setting() -> tuple[str, str, int]:
 
 
 def _compact_when_full(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
-    """What the client is to hold where it compacts by itself; no messages leave it to it, by choice or for the size."""
+    """The conversation for a client that compacts by itself; without messages the client makes its own summary."""
     chosen, way, _ = _compaction_setting()
     if way == CLIENT:
         return {}
@@ -165,7 +165,7 @@ def _compact_when_full(session: SessionFile, event: dict[str, Any], where: Where
 
 
 def _compact_at_line(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
-    """What it is to hold between two turns, where the line was passed. NothingToTrim leaves all as it is."""
+    """The conversation between two turns, once the line is passed. NothingToTrim leaves it as it is."""
     chosen, way, tokens = _compaction_setting()
     given = _make_smaller(session, event, where, way, tokens) if tokens else {}
     if not given:
@@ -175,7 +175,7 @@ def _compact_at_line(session: SessionFile, event: dict[str, Any], where: Where) 
 
 
 def _make_smaller(session: SessionFile, event: dict[str, Any], where: Where, way: str, most: int = 0) -> dict[str, Any]:
-    """What the client is to hold, nothing where that frees too little; between turns where a line, ``most``, counts."""
+    """The smaller conversation, ``{}`` if that frees too little; ``most`` tokens is the line, 0 when it is full."""
     started = time.monotonic()
     is_handoff = way != TRIM
     room = characters(tokens_named(way)) if is_handoff else BESIDE_TRIM
@@ -199,9 +199,9 @@ def _make_smaller(session: SessionFile, event: dict[str, Any], where: Where, way
 
 
 def _rebuilt_range(scanned: SessionScan, shown: Sequence[ShownMessage], aim: int, *, is_between: bool) -> Reach:
-    """What is built anew: all, or what stands before the last prompt, whose turn runs.
+    """The range of messages to rebuild: all, or those before the last prompt, whose turn runs.
 
-    With an ``aim`` of that the last turns that fit in there; between turns the last one in any case.
+    With an ``aim`` in tokens only the last turns that fit; between turns always the last one.
     """
     prompts = {node.uuid for node in scanned.transcript.chain if node.prompt}
     known = {node.uuid for node in scanned.transcript.chain}
@@ -222,7 +222,7 @@ def _tokens_of_messages(scanned: SessionScan, shown: Sequence[ShownMessage]) -> 
 
 
 def _shown_messages(event: dict[str, Any]) -> list[ShownMessage]:
-    """The messages that the client holds. UsageError for what can't be read."""
+    """The messages that the client holds. UsageError if none can be read."""
     rows = records.objects(event.get("messages"))
     if not rows:
         raise UsageError("Claude Code showed no messages")
@@ -243,7 +243,7 @@ def _strings_in_field(row: dict[str, Any], name: str) -> tuple[str, ...]:
 
 
 def _compaction_reply(session_id: str, decided: InClient, after: int, opening: str) -> dict[str, Any]:
-    """The answer as the module takes it; a note is left that nothing was lost."""
+    """The answer in the module's form; it notes that this compaction was ours, so that nothing is restored later."""
     before = decided.decision.before.tokens
     hook_state.write_note(hook_state.compaction_note(session_id), {"at": time.time()})
     return {

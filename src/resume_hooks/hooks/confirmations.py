@@ -1,7 +1,7 @@
 """The open questions of a session, one of each kind: what was asked, and when; a small private file each.
 
 Invariant: a question counts only if this user's own engine wrote it, for this very session, within ``OPEN`` seconds;
-anything else that lies in its place is no question.
+anything else in its place is ignored.
 """
 
 from __future__ import annotations
@@ -43,28 +43,28 @@ def store_question(question: Question) -> None:
 
 
 def find_question(session_id: str, kind: str = TRIM) -> Question | None:
-    """The last question of a session, open or not; None where there is none that can be trusted."""
+    """The last question of a session, open or not; None without one that can be trusted."""
     return _parse_question_note(hook_state.read_note(_question_note_name(session_id, kind)), session_id, kind)
 
 
 def wait_for_question(session_id: str, kind: str = TRIM) -> Question | None:
-    """The last question of a session; one that another prompt is acting on is waited for: it comes back with its child.
+    """The last question of a session; if another prompt is acting on it, wait until it has its child.
 
-    None where that takes longer than ``hook_state.WAIT``.
+    None if that takes longer than ``hook_state.WAIT``.
     """
     hook_state.wait_for_note(_question_note_name(session_id, kind), lambda: find_question(session_id, kind) is not None)
     return find_question(session_id, kind)
 
 
 def consume_question(session_id: str, kind: str = TRIM) -> bool:
-    """Use a session's question up; False where it is gone already. Of two takers one gets it."""
+    """Consume a session's question; False if it is gone already. Of two callers one succeeds."""
     return hook_state.consume_note(_question_note_name(session_id, kind))
 
 
 def claim_question(question: Question) -> bool:
-    """Use a question up to make what it asks for; of several one gets it, and others can tell that.
+    """Consume a question to act on it. Of several callers one succeeds, and the others can see that.
 
-    False also where it is not the session's question any more: answered, or another one.
+    False also if the session's question has been answered, or replaced.
     """
     name = _question_note_name(question.session_id, question.kind)
     if not hook_state.claim_note(name):
@@ -76,12 +76,12 @@ def claim_question(question: Question) -> bool:
 
 
 def release_question(session_id: str, kind: str = TRIM) -> None:
-    """Whoever began is done; its question was kept again before."""
+    """End a claim; the question was stored again before, with its child."""
     hook_state.release_note(_question_note_name(session_id, kind))
 
 
 def is_question_claimed(session_id: str, kind: str = TRIM) -> bool:
-    """Whether another prompt is making what was confirmed."""
+    """Whether another prompt is acting on the confirmed question."""
     return hook_state.is_note_claimed(_question_note_name(session_id, kind))
 
 

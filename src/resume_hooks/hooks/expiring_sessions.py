@@ -1,7 +1,7 @@
-"""Sessions near their end: a start keeps them before the client deletes them, once that was told.
+"""Archive sessions that the client is about to delete, once the user was told about that.
 
-The shell asks only when it is time, by a stamp a project that is left here: ``due-<project folder>.json``. What does
-not fit into the start is done by ``later``, the hook that nobody waits for, or at the next start.
+The shell asks only when it is due, by a stamp for each project: ``due-<project folder>.json``. What does not fit into
+the start is left to ``later``, the hook that nobody waits for, or to the next start.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 
 
 def archive_line(event: dict[str, Any]) -> str:
-    """Keep what ends soon, within the limit; the line to say of it, ``""`` for none and in headless runs.
+    """Archive sessions that end soon, within the limit; the line to show, ``""`` for none and in headless runs.
 
     OSError where the state folder can't be written.
     """
@@ -48,7 +48,7 @@ def archive_line(event: dict[str, Any]) -> str:
 
 
 def archive_soon_deleted(event: dict[str, Any], is_over: Callable[[], bool], *, waiting: bool) -> Slice | None:
-    """Keep what ends soon until time is over, and leave the stamps; None where another start is at it.
+    """Archive sessions that end soon until time is over, and write the stamps; None if another start is doing it.
 
     OSError where the state folder can't be written.
     """
@@ -76,7 +76,7 @@ def start_folder(event: dict[str, Any]) -> str:
 
 
 class _Watch:
-    """Tells whether time is over; it runs from the first question on, which is asked once something is to be kept."""
+    """Whether time is over; it starts with the first call, which comes once there is something to archive."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -94,7 +94,7 @@ TOLD = (
 
 
 def vault_line(event: dict[str, Any], where: Where) -> str:
-    """What is told once before anything is archived, and what decides it; ``""`` where that is decided. OSError."""
+    """The announcement of the vault, shown once before anything is archived; ``""`` once it is decided. OSError."""
     if not permission.is_open(where):
         return ""
     folder = start_folder(event)

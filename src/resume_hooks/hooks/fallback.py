@@ -1,4 +1,4 @@
-"""What works before the engine is installed, or where its venv no longer loads. Standard library, Python 3.9.
+"""Triggers that work before the engine is installed, or if its venv no longer loads. Standard library, Python 3.9.
 
 ``>resume`` and ``>session`` still copy the id; ``>handoff`` says what is missing and for how long. A venv that does not
 load (the system's Python moved on, packages were removed) is marked, so that the installer builds it anew: its copy of
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def main_of_module() -> int:
-    """Answer the module inside the client, which shows a text; what it returns is the exit status."""
+    """Answer the module inside the client, which shows a text; return the exit status."""
     event = reply.read_stdin()
     if event is None:
         return 1
@@ -120,7 +120,7 @@ def _elapsed_text(started: object) -> str:
 
 
 def mark_venv() -> None:
-    """Something of the engine could not be imported; marks the venv where it is the plugin's own that runs this."""
+    """Mark the venv as broken if it is the plugin's own: a module of the engine could not be imported."""
     venv = _plugin_venv()
     if venv and os.path.realpath(sys.prefix) == os.path.realpath(venv):
         with contextlib.suppress(OSError):

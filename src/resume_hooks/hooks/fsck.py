@@ -1,6 +1,6 @@
 """A request that the API refused: what is broken in the session, and a repaired copy of it, where that mends it.
 
-Invariant: an error that is none of the conversation's form is answered with nothing, before any file is looked at.
+Invariant: an error that does not concern the conversation's form gets an empty answer, before any file is read.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _plan_repair_of_request(request: Request) -> RepairPlan:
 
 
 def _repair_question(decided: RepairPlan, found: list[Defect]) -> str:
-    """What is wrong, and what the copy would have: three lines at most."""
+    """The defect and the contents of the repaired copy, in three lines at most."""
     first = found[0]
     wrong = f"{first.message[:1].lower()}{first.message[1:]} (record {first.record})"
     lost = f"Not kept: {_first_of_rows([*decided.lost])}" if decided.lost else "Everything else is kept"

@@ -29,7 +29,7 @@ from resume_hooks.sessions.opening_layout import short_opening, task_step
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.clipboard import Copied
-from resume_hooks.system.processes import client_pid, started
+from resume_hooks.system.processes import client_pid, start_of_process
 from resume_hooks.system.text import counted
 from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
 
@@ -69,7 +69,7 @@ def answer(request: Request) -> TriggerAnswer:
     parent, where = request.session, request.where
     step, size, is_new_task = parse_handoff_words(request.text)
     if is_new_task and not step:
-        raise UsageError(f"{ANEW} names no task", f"{request.typed} {ANEW} write the release notes")
+        raise UsageError(f"{ANEW} names no task", f"{request.typed_name} {ANEW} write the release notes")
     if not is_new_task:
         others = "Others, in a shell: resume-hooks handoff --help"
         refuse_option(step, f"There is {ANEW}, before a new task, and a size, such as 4k. {others}")
@@ -95,7 +95,7 @@ def answer(request: Request) -> TriggerAnswer:
 
 
 def _answer_with_fork(parent: SessionFile, request: Request) -> TriggerAnswer:
-    """Answer with a copy of the whole conversation, which takes no step: a handoff that leaves nothing out."""
+    """Answer with a copy of the whole conversation: a handoff that leaves nothing out, and has no next step."""
     with one_at_a_time(parent, request.where):
         with time_limit(request.command):
             plan = agents.fork(parent, request.where)
@@ -126,7 +126,7 @@ def handoff_card(receipt: Receipt, copied: Copied, next_step: str, facts: Sequen
 
 
 def _contents_lines(digest: Opening) -> Iterator[str]:
-    """What the child carries, in words: messages of the talk, and what the lists hold; and what stayed behind."""
+    """Lines on what the child carries (messages and list entries) and what it leaves out."""
     counts = ((digest.messages, "message"), *((shown_entries(digest.text, each), noun) for each, noun in COUNTED))
     said = [counted(count, noun) for count, noun in counts if count]
     yield f"carries {', '.join(said) or 'your prompts'}"
@@ -135,9 +135,9 @@ def _contents_lines(digest: Opening) -> Iterator[str]:
 
 
 def offer_clear(receipt: Receipt) -> bool:
-    """Let the client's next ``/clear`` open with what the child of ``receipt`` holds, as it is now.
+    """Let the client's next ``/clear`` open with the contents of the child of ``receipt``, as they are now.
 
-    False outside a client, and where the state folder can't be written. A child that is rewritten has to be left anew.
+    False outside a client, and if the state folder can't be written. Call it again after rewriting a child.
     """
     pid = client_pid()
     if pid is None:
@@ -150,14 +150,16 @@ def offer_clear(receipt: Receipt) -> bool:
         if not isinstance(opening, str) or not (text := short_opening(opening, MOST, whole, shorter)):
             return False
         child = (receipt.parent_session_id, receipt.session_id, receipt.file, size)
-        pending_handoff.leave_handoff(PendingHandoff(pid, started(pid), *child, time.time(), text, receipt.kind))
+        pending_handoff.leave_handoff(
+            PendingHandoff(pid, start_of_process(pid), *child, time.time(), text, receipt.kind)
+        )
     except OSError:
         return False
     return not reply.is_headless()  # `-p` ends before anybody clears
 
 
 def _shorter_opening(receipt: Receipt, between: str, room: int) -> str:
-    """What a child holds between its lineage and its next step, the digest made anew for less room."""
+    """The child's text between its lineage and its next step, with a smaller digest."""
     digest, (summary, head, _) = digest_at(receipt.file), between.partition(DIGEST_HEAD)
     left = room - len(summary)
     if digest is None or not head or left < LEAST:

@@ -1,7 +1,7 @@
 """Small private notes from one hook to a later one, a JSON object each, in ``pending`` of the state folder.
 
 Invariant: a note is written whole or not at all, and counts only if this user alone can have written it; anything
-else that lies in its place is none. Standard library, Python 3.9.
+else in its place is ignored. Standard library, Python 3.9.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LAST = 253_402_300_799  # the last second that a calendar holds; JSON has numbe
 
 
 def note_path(name: str) -> str:
-    """Where the note of a name lies."""
+    """The path of a note."""
     return os.path.join(Where().state, "pending", name)
 
 
@@ -38,7 +38,7 @@ def write_note(name: str, value: Dict[str, Any]) -> None:
 
 
 def read_note(name: str) -> Dict[str, Any]:
-    """What a note says, ``{}`` where there is none that can be trusted and understood."""
+    """The contents of a note, ``{}`` without one that can be trusted and understood."""
     try:
         with open_regular(_safe_note_path(name), follow=False) as stream:
             value = json.loads(stream.read(MAX_BYTES)) if _is_ours(os.fstat(stream.fileno())) else {}
@@ -48,7 +48,7 @@ def read_note(name: str) -> Dict[str, Any]:
 
 
 def consume_note(name: str) -> bool:
-    """Use a note up; False where it is gone already. Of two takers one gets it."""
+    """Consume a note; False if it is gone already. Of two callers one succeeds."""
     try:
         removal.remove_file(_safe_note_path(name), Where().state)
     except OSError:
@@ -57,18 +57,18 @@ def consume_note(name: str) -> bool:
 
 
 def compaction_note(session_id: str) -> str:
-    """The name of the note that a session's compaction was answered by us: nothing was lost then."""
+    """The name of the note that we answered a session's compaction, so that nothing was lost."""
     return f"compacted-{session_id}.json"
 
 
 def consume_fresh_note(name: str, seconds: float) -> bool:
-    """Use a note up that says ``at`` when it was made; whether that was within the last ``seconds``."""
+    """Consume a note that has its time in ``at``; whether that was within the last ``seconds``."""
     at = read_note(name).get("at", 0)
     return consume_note(name) and is_instant(at) and abs(time.time() - at) <= seconds
 
 
 def claim_note(name: str) -> bool:
-    """Claim the work that a note asks for; of several one gets it, and others can tell that until it ends."""
+    """Claim the work that a note asks for. Of several callers one succeeds; others can see the claim until it ends."""
     try:
         claim = _safe_note_path(name + _BEGUN)
         if os.path.lexists(claim) and not is_note_claimed(name):
@@ -80,13 +80,13 @@ def claim_note(name: str) -> bool:
 
 
 def release_note(name: str) -> None:
-    """Whoever began is done."""
+    """End a claim."""
     with contextlib.suppress(OSError):
         removal.remove_file(_safe_note_path(name + _BEGUN), Where().state)
 
 
 def is_note_claimed(name: str) -> bool:
-    """Whether somebody is at work on what a note asks for."""
+    """Whether a note is claimed."""
     try:
         return abs(time.time() - os.lstat(_safe_note_path(name + _BEGUN)).st_mtime) <= MAKING
     except OSError:
@@ -94,7 +94,7 @@ def is_note_claimed(name: str) -> bool:
 
 
 def wait_for_note(name: str, is_settled: Callable[[], bool] = lambda: False) -> None:
-    """Wait until nobody is at work on what a note asks for, or something else settles it; for ``WAIT`` at most."""
+    """Wait until the claim on a note ends, or ``is_settled`` says so; for ``WAIT`` at most."""
     deadline = time.monotonic() + WAIT
     while is_note_claimed(name) and not is_settled() and time.monotonic() < deadline:
         time.sleep(PAUSE)
@@ -123,10 +123,10 @@ def is_instant(value: object) -> bool:
 
 
 def _safe_note_path(name: str) -> str:
-    """Where the note of a name lies. OSError where that is not in our own folder, but behind a link, say."""
+    """The path of a note. OSError if its folder is not ours, but behind a link, say."""
     path = note_path(name)
     if not is_private(os.path.dirname(path), Where()):
-        raise OSError(errno.ELOOP, f"{os.path.dirname(path)} is no folder of our own", path)
+        raise OSError(errno.ELOOP, f"{os.path.dirname(path)} is not a resume-hooks folder", path)
     return path
 
 

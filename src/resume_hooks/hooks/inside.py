@@ -83,7 +83,7 @@ REFUSED = "resume-hooks: only Claude Code itself is answered here."
 
 
 def main() -> int:
-    """Answer what the module asks on stdin; never raises. What it returns is the exit status."""
+    """Answer the module's question on stdin; never raises. Returns the exit status."""
     event = reply.read_stdin()
     if event is None:
         return 1
@@ -99,7 +99,7 @@ def main() -> int:
 
 
 def answer_module(command: str, event: dict[str, Any]) -> dict[str, Any]:
-    """What the module is to do, in its own form, for a command as it was typed or a word of its own."""
+    """The module's instructions, in its own form, for a typed command or for a question of the module itself."""
     context_notice.learn(reply.field(event, "session_id"), event.get("window"))
     _learn_rules(event.get("rules"))
     on_screen = event.get("screen") is True
@@ -148,7 +148,7 @@ def _run_trigger(verb: str, trigger: Trigger, event: dict[str, Any], *, on_scree
 def _reply_of_answer(
     given: TriggerAnswer, trigger: Trigger, event: dict[str, Any], *, on_screen: bool
 ) -> dict[str, Any]:
-    """A lane's answer, as the module or ``-p`` gives it."""
+    """A lane's answer in the form for the module or for ``-p``."""
     if given.wait:
         return {"wait": given.wait, **({"fork": given.fork} if given.fork else {})}
     if on_screen and given.question:
@@ -191,7 +191,7 @@ def _answer_pane(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cold_cache_reply(event: dict[str, Any]) -> dict[str, Any]:
-    """What going on costs where no cache holds the session, ``{}`` where that is not worth a line."""
+    """A line on the cost of continuing without a cache, ``{}`` if that is not worth a line."""
     from resume_hooks.hooks.session import cold_in_client  # nothing to the other questions
 
     line = cold_in_client(event)
@@ -199,7 +199,7 @@ def _cold_cache_reply(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _context_reply(event: dict[str, Any]) -> dict[str, Any]:
-    """How full the session is and what fits best; and from where on there is something to tell or to do."""
+    """How full the session is, the best way to continue, and the token count at which to ask again."""
     session_id, used = reply.field(event, "session_id"), event.get("tokens")
     if not (is_session_id(session_id) and isinstance(used, int)):
         return {}
@@ -214,7 +214,7 @@ def _offered_tools(_: dict[str, Any]) -> dict[str, Any]:
 
 
 def _answer_tool_call(event: dict[str, Any]) -> dict[str, Any]:
-    """The question for the person; once they ``said`` something, what the model is told, with ``step`` after a yes."""
+    """The question for the user; once they ``said`` something, the answer to the model, with ``step`` after a yes."""
     step, said = plain_line(reply.field(event, "args")).strip(), reply.field(event, "said")
     if not _has_tool():
         return {"text": "The user has switched this off."}
@@ -239,7 +239,7 @@ def _answer_tool_call(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_plain(step: str) -> bool:
-    """Whether all of a step arrives as the step: what the user confirms is what stands in the box."""
+    """Whether the whole text would be taken as the step, so that the user confirms what will stand in the box."""
     from resume_hooks.hooks.handoff import step_of  # nothing to the other commands
 
     try:
@@ -253,7 +253,7 @@ def _has_tool() -> bool:
 
 
 def _new_folder_reply(event: dict[str, Any]) -> dict[str, Any]:
-    """What the parts say of a folder without sessions, and what the vault does before it begins; ``{}`` for nothing.
+    """The parts' lines on a folder without sessions, and the announcement of the vault; ``{}`` for nothing.
 
     The question ``of a new folder``: given what the module asks; what comes back is a line, ``""`` for none.
     """
@@ -274,7 +274,7 @@ def _abandoned_wait_reply(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _pane_error_reply(text: str) -> dict[str, Any]:
-    """What the pane says in place of its first line: it stays open."""
+    """An error in place of the pane's first line; the pane stays open."""
     return {"head": plain_line(" ".join(_text_reply(text)["text"].split())), "next": ""}
 
 

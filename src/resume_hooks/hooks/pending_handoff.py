@@ -16,7 +16,7 @@ from typing import Any, Dict, NamedTuple, Optional
 from resume_hooks.hooks import hook_state
 from resume_hooks.hooks.hook_state import is_instant
 from resume_hooks.paths import canonical, is_session_file, is_session_id, open_regular, session_id_of
-from resume_hooks.system.processes import started
+from resume_hooks.system.processes import start_of_process
 
 MOST = 38_000  # characters of an opening that waits: what ``start_parts`` delivers, with our own words before it
 FRESH = 3_600  # seconds for which a handoff is worth a word to whoever starts in its folder
@@ -59,7 +59,7 @@ class PendingHandoff(NamedTuple):
 
     def is_of(self, pid: int) -> bool:
         """Whether that process left it; a number that went to another process since is somebody else's."""
-        now = started(pid)
+        now = start_of_process(pid)
         return self.pid == pid and (not now or not self.started or now == self.started)
 
     def lies_in(self, folder: str) -> bool:
@@ -130,7 +130,7 @@ def drop_handoff_to(child_id: str) -> None:
 
 
 def handoff_to_announce(folder: str) -> Optional[PendingHandoff]:
-    """The newest handoff of a folder that its next user should hear of, told once; it goes on waiting.
+    """The newest handoff of a folder to announce to its next user, once; it goes on waiting.
 
     Notes that have nothing to tell any more get the name of a told one, so that no later start looks at them.
     """
@@ -164,7 +164,7 @@ def _stem_of_note(name: str) -> str:
 
 
 def _parse_handoff_note(found: Dict[str, Any], name: str) -> Optional[PendingHandoff]:
-    """A note as a handoff; None where it is none of ours, or not the one that its name says."""
+    """A note as a handoff; None if we did not write it, or if its contents don't match its name."""
     texts = all(isinstance(found.get(field), str) for field in _TEXTS)
     if found.get("kind", "handoff") not in ("handoff", "rollover"):
         return None

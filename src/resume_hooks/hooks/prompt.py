@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 HELP = {"help", "--help", "-h"}
-"""What alone behind a trigger is no text for it, but asks how it is used; a trim has its own answer."""
+"""Words that, alone behind a trigger, ask how to use it; a trim has its own answer."""
 
 
 def main() -> None:
@@ -46,7 +46,7 @@ def card_of_trigger(trigger: Trigger, event: dict[str, Any]) -> str:
 
 
 def run_guarded(work: Callable[[], T], told: Callable[[str], T], trigger: Trigger, event: dict[str, Any]) -> T:
-    """What a trigger's work gives; where that ends in an error, what ``told`` makes of the text to show."""
+    """The result of a trigger's work; after an error the result of ``told`` for the text to show."""
     try:
         return work()
     except Exception as error:  # noqa: BLE001 - the outermost rim: a trigger ends in a sentence, never in a trace
@@ -55,7 +55,7 @@ def run_guarded(work: Callable[[], T], told: Callable[[str], T], trigger: Trigge
 
 def _failure_text(error: Exception, trigger: Trigger, event: dict[str, Any]) -> str:
     if isinstance(error, ResumeHooksError):
-        from resume_hooks.system.invocation import as_typed
+        from resume_hooks.system.invocation import with_shell_commands
 
         remedy = error.remedy
         if isinstance(error, NothingToHandOff):  # as after ``/clear``: open what it came from
@@ -64,7 +64,11 @@ def _failure_text(error: Exception, trigger: Trigger, event: dict[str, Any]) -> 
             session_id = reply.field(event, "session_id")
             parents = [link.parent_id for link in read_links(Where()) if link.child_id == session_id]
             remedy = f"The session before it: /resume {parents[-1]}" if parents else remedy
-        return refusal_card(trigger.told(error.message), trigger.told(as_typed(remedy)), _typed_text_line(trigger.text))
+        return refusal_card(
+            trigger.with_typed_names(error.message),
+            trigger.with_typed_names(with_shell_commands(remedy)),
+            _typed_text_line(trigger.text),
+        )
     if isinstance(error, ModuleNotFoundError):  # a venv from before an update, or a damaged one, lacks a dependency
         from resume_hooks.hooks import fallback
 
@@ -97,7 +101,7 @@ def answer_trigger(trigger: Trigger, event: dict[str, Any]) -> str:
 
 
 def lane_answer(trigger: Trigger, session_id: str, event: dict[str, Any]) -> TriggerAnswer:
-    """What the module of a trigger that reads a transcript answers. Raises ResumeHooksError."""
+    """The answer of a trigger's module that reads a transcript. Raises ResumeHooksError."""
     from resume_hooks.hooks.request import Request, show
     from resume_hooks.sessions.agents.registry import found
 
@@ -127,12 +131,12 @@ def _require_session_id(session_id: str) -> None:
 
 
 def copied_card(answered: TriggerAnswer) -> str:
-    """The card of an answer, once what it copies was tried."""
+    """The card of an answer, after copying its text."""
     return answered.card(copy_by_setting(answered.to_copy))
 
 
 def copy_by_setting(text: str) -> Copied:
-    """What became of a text that goes to the clipboard by the way that the user chose."""
+    """Copy a text to the clipboard in the way that the user chose."""
     from resume_hooks.system.clipboard import copy
 
     return copy(text, way=str(settings.load()["clipboard"].value) if text else "none")
@@ -153,7 +157,7 @@ def _bug_text(error: Exception, trigger: Trigger) -> str:
     from resume_hooks.system.invocation import typed
     from resume_hooks.version import __version__  # only a bug waits for it
 
-    bug_log.note(f">{trigger.verb}", __version__, error)
+    bug_log.log_bug(f">{trigger.verb}", __version__, error)
     kept = f"\n\n{_typed_text_line(trigger.text)}" if trigger.text else ""
     return (
         f"resume-hooks failed ({type(error).__name__}: {error}). It changed none of your sessions or files; "

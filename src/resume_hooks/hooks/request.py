@@ -80,13 +80,13 @@ class Request(NamedTuple):
         return self.trigger.slash
 
     @property
-    def typed(self) -> str:
+    def typed_name(self) -> str:
         """The trigger as it was typed."""
         return self.trigger.name(self.trigger.verb)
 
     @property
     def session(self) -> SessionFile:
-        """The session's file. A ResumeHooksError in the verb's own words where there is none."""
+        """The session's file. Without one, a ResumeHooksError in the verb's own words."""
         if self.path is None:
             raise without_transcript(*WITHOUT_TRANSCRIPT[self.trigger.verb])
         return readable(self.path, self.where)
@@ -104,7 +104,7 @@ def parse_search_words(text: str) -> tuple[bool, str]:
     words = " ".join(rest) if everywhere else text
     if option := next((found[1] for found in _OPTION.finditer(words) if found[1]), ""):
         raise UsageError(
-            f"{option} is no option here: there is {EVERYWHERE}, before all words",
+            f"{option} is not an option here: there is {EVERYWHERE}, before all words",
             f'Others, in a shell: resume-hooks search --help. As a word: "{option}", in quotes.',
         )
     return everywhere, words
@@ -113,7 +113,7 @@ def parse_search_words(text: str) -> tuple[bool, str]:
 def refuse_option(text: str, remedy: str) -> None:
     """UsageError for words that begin with an option that there is not."""
     if option := re.match(r"--?[a-z][a-z-]*(?=[\s=]|\Z)", text):
-        raise UsageError(f"{option[0]} is no option here", remedy)
+        raise UsageError(f"{option[0]} is not an option here", remedy)
 
 
 OPENS = "/resume "  # how what is copied begins where it opens a session

@@ -50,7 +50,7 @@ def answer(request: Request) -> TriggerAnswer:
     whole = first == TABLE
     if first.startswith("--") and not whole:
         raise UsageError(
-            f"{one_line(first, COLUMNS)} is no option here: there is {TABLE}", f"Type: {request.typed} {TABLE}"
+            f"{one_line(first, COLUMNS)} is no option here: there is {TABLE}", f"Type: {request.typed_name} {TABLE}"
         )
     asked = trigger._replace(text="".join(rest)) if whole else trigger
     if request.path is None or not (stated_size(request.path) or HeadTail(request.path).own_turns):

@@ -1,4 +1,4 @@
-"""``>rollover``: the child with the digest at once, then a model's summary in it, or plain words on why there is none.
+"""``>rollover``: the child with the digest at once, then a model's summary in it, or why it has none.
 
 Invariant: one rollover is paid for once. What is typed again, with nobody asking anything since, shows the same child;
 where that has no summary, and nobody is writing one, it is tried anew, for the same child.
@@ -29,7 +29,7 @@ from resume_hooks.hooks.request import Request, TriggerAnswer, refuse_option, ti
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.paths import Where
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.system.processes import started
+from resume_hooks.system.processes import start_of_process
 from resume_hooks.system.text import one_line, plain_line
 
 WHOLE = 145.0  # seconds that a rollover may take before its card: the clipboard has its own two of 150
@@ -109,7 +109,7 @@ def _write_summary(
 
 
 def answer_abandoned_wait(parent: SessionFile, where: Where, trigger: Trigger) -> str:
-    """What a rollover leaves whose summary nobody waits for any more."""
+    """The result of a rollover whose summary nobody waits for any more."""
     name = f"{_PREFIX}{parent.session_id}.json"
     if "writer" in hook_state.read_note(name):
         hook_state.consume_note(name)
@@ -121,13 +121,13 @@ def answer_abandoned_wait(parent: SessionFile, where: Where, trigger: Trigger) -
 
 
 def _summary_facts(outcome: summary.SummaryOutcome, request: Request, first: Sequence[str]) -> list[str]:
-    """What the child holds, what that took, and the way to what it lacks; ``first`` are of the session's own model."""
+    """Facts on the child's contents, its cost, and how to get a missing summary; ``first`` are of the own model."""
     spent = [*first, *([f"it took {outcome.spent.words}"] if outcome.spent.words else [])]
     if outcome.failure:
         there = f"in the old session (/resume {request.session_id})"  # the client may have opened the child
         wish = f" {request.text}" if request.text else ""
         focus = f" -p {shlex.quote(request.text)}" if request.text else ""
-        again = f"to try again, {request.typed}{wish} {there}, or in a shell: {request.command}{focus}"
+        again = f"to try again, {request.typed_name}{wish} {there}, or in a shell: {request.command}{focus}"
         return [summary.failure_text(outcome.failure), *spent, again]
     check = [outcome.checked.words] if outcome.checked else []
     return [f"a summary by {outcome.spent.model} and a digest are in it", *check, *spent]
@@ -142,7 +142,7 @@ def _answer_with_rollover(done: str, receipt: Receipt, facts: Sequence[str], req
 
 
 def _note_rollover(request: Request, child: Receipt, facts: Sequence[str], *, writer: int = 0) -> None:
-    """Note what was made of what was asked for; without the note the same is made, and paid for, anew.
+    """Note the child made for these words; without the note a repeated request would make, and pay for, another.
 
     ``writer`` is the process that is still at it: we, or the client.
     """
@@ -152,7 +152,7 @@ def _note_rollover(request: Request, child: Receipt, facts: Sequence[str], *, wr
         "facts": list(facts),
     }
     if writer:
-        note |= {"writer": writer, "since": started(writer), "until": time.time() + LIMIT + WHOLE}
+        note |= {"writer": writer, "since": start_of_process(writer), "until": time.time() + LIMIT + WHOLE}
     with contextlib.suppress(OSError):
         hook_state.sweep_notes(_PREFIX)
         hook_state.write_note(_rollover_note_name(request), note)
@@ -162,7 +162,7 @@ def _is_interrupted(note: Mapping[str, object]) -> bool:
     """Whether who was writing the summary ended before it was there, or gave up long ago."""
     writer, until = note.get("writer"), note.get("until")
     late = not isinstance(until, float) or time.time() > until
-    return isinstance(writer, int) and (late or started(writer) != note.get("since"))
+    return isinstance(writer, int) and (late or start_of_process(writer) != note.get("since"))
 
 
 def _existing_rollover(parent: SessionFile, request: Request) -> TriggerAnswer | None:

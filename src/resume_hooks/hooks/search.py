@@ -34,7 +34,7 @@ LONGEST = 200  # characters of a query that a command is worth printing with
 
 
 def answer(request: Request) -> TriggerAnswer:
-    """Search for the words of a trigger. UsageError where there are none."""
+    """Search for the words of a trigger. UsageError without words."""
     everywhere, words = parse_search_words(request.text)
     if not words:
         raise UsageError("No search words given", "Type: >search words, or >search --all words")
@@ -43,7 +43,7 @@ def answer(request: Request) -> TriggerAnswer:
         scope = project_of(request.path, where) if request.path else project_at(current_folder(), where)
     with time_limit(_search_command(words, everywhere=everywhere)):
         found = find([words], scope, where, most=HITS, limit=PATIENCE)
-    return show(search_card(found, request.typed, everywhere=everywhere))
+    return show(search_card(found, request.typed_name, everywhere=everywhere))
 
 
 def _search_command(words: str, *, everywhere: bool, limit: int = 0) -> str:

@@ -27,7 +27,9 @@ def answer(request: Request) -> TriggerAnswer:
     """List the sessions. UsageError for words that are no option."""
     if request.text not in {"", EVERYWHERE}:
         words = one_line(request.text, ROW)
-        raise UsageError(f"'{words}' is no option", f"To search for words: {request.trigger.name('search')} {words}")
+        raise UsageError(
+            f"'{words}' is not an option", f"To search for words: {request.trigger.name('search')} {words}"
+        )
     everywhere = request.text == EVERYWHERE
     with time_limit(typed("sessions")):
         folder = home_folder(HeadTail(request.path), request.where) if request.path else current_folder()

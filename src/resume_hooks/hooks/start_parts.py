@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from resume_hooks.hooks import hook_state, reply
 from resume_hooks.storage import state_file
-from resume_hooks.system.text import front, plain, units
+from resume_hooks.system.text import front_units, plain, utf16_length
 from resume_hooks.transcripts.parted_text import LONGEST, MOST, parts_of
 
 MOST_ALONE = 4_000  # units where no other hook brings further parts: Codex has none
@@ -54,11 +54,11 @@ def sweep_start_notes() -> None:
 
 def cut_out_middle(text: str, most: int) -> str:
     """A text in ``most`` units: what does not fit is cut out of its middle, by whole lines where there are lines."""
-    if units(text) <= most:
+    if utf16_length(text) <= most:
         return text
-    end = front(text[::-1], most // END_SHARE)[::-1]
+    end = front_units(text[::-1], most // END_SHARE)[::-1]
     end = end.partition("\n")[2] or end
-    begin = front(text, most - units(end) - len(CUT))
+    begin = front_units(text, most - utf16_length(end) - len(CUT))
     return f"{begin.rpartition(chr(10))[0] or begin}{CUT}{end}"
 
 

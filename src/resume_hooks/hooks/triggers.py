@@ -121,7 +121,7 @@ class Trigger(NamedTuple):
         """How any trigger begins that the module registers under no name."""
         return TYPED if self.sign == TYPED else SLASH
 
-    def told(self, words: str) -> str:
+    def with_typed_names(self, words: str) -> str:
         """Words of ours, which name triggers as prompts, in this one's form."""
         return _TOLD.sub(lambda found: self.name(found[1]), words)
 
@@ -190,7 +190,7 @@ def _last_typed(prompt: str) -> str:
 def _is_pasted_over(prompt: str) -> bool:
     """Whether a command of ours or ``/clear`` was pasted behind a trigger.
 
-    A trigger that fires only alone is no trigger before other words: ``>help me understand /clear`` passes.
+    A trigger that fires only alone is not a trigger before other words: ``>help me understand /clear`` passes.
     """
     verb = _verb_of(prompt)
     if verb in _ALONE:

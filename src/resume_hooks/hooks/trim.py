@@ -123,7 +123,7 @@ def _ask_about_trim(parent: SessionFile, request: Request) -> TriggerAnswer:
         confirmations.store_question(Question(parent.session_id, request.text, time.time()))
     except OSError as error:
         unkept = f"A yes can't be waited for ({error.strerror}). In a shell: {request.command}"
-    card = question_card(brief(decided), request.text, unkept, request.typed)
+    card = question_card(brief(decided), request.text, unkept, request.typed_name)
     question = "" if unkept else short_question(decided)
     return TriggerAnswer("", lambda _: card, question, in_place=pays_in_place(decided))
 
@@ -195,10 +195,10 @@ def _without_question(parent: SessionFile, question: Question | None, request: R
             return _answer_with_trim(standing, [], question, slash=request.slash)
     if question is None or question.is_open:
         if question is not None or confirmations.is_question_claimed(parent.session_id):
-            return show(busy_card(request.typed))
-        return show(unasked_card(request.typed))
+            return show(busy_card(request.typed_name))
+        return show(unasked_card(request.typed_name))
     gone = bool(question.child) and find_session(question.child, request.where) is None
-    return show(answered_card(question, request.typed, gone=gone))
+    return show(answered_card(question, request.typed_name, gone=gone))
 
 
 def _answer_with_trim(receipt: Receipt, notes: list[str], question: Question, *, slash: bool) -> TriggerAnswer:
@@ -214,7 +214,7 @@ def _refuse_option_in_place(text: str, trigger: Trigger) -> None:
         raise UsageError("'y' is not enough: type yes", f"{_TO_CONFIRM}.")
     word = text.partition(" ")[0].lower()
     if trigger.sign == BARE and (word == "--in-place" or difflib.get_close_matches(word, ["here"])):
-        raise UsageError(f"'{word}' is no option here", f"In place: {trigger.name('trim')} here")
+        raise UsageError(f"'{word}' is not an option here", f"In place: {trigger.name('trim')} here")
     if WORDS & set(text.lower().split()):
         raise UsageError(f"'{one_line(text, 80)}' confirms nothing", f"{_TO_CONFIRM}, and nothing more.")
 

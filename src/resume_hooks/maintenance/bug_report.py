@@ -69,7 +69,7 @@ def _versions(who: Anonymous) -> dict[str, Any]:
     return {
         "engine": __version__,
         "plugin": _plugins(),
-        "client": ".".join(map(str, claude_cli.version() or ())),
+        "client": ".".join(map(str, claude_cli.client_version() or ())),
         "python": platform.python_version(),
         "implementation": platform.python_implementation(),
         "system": who.text(f"{platform.system()} {platform.release()} {platform.machine()}"),
@@ -112,7 +112,7 @@ def _settings(where: Where, who: Anonymous) -> list[dict[str, Any]]:
 def _log(where: Where) -> list[str]:
     """The last entries, without any line that is not of the form that we write."""
     found = []
-    for entry in bug_log.entries(where)[-LAST_ENTRIES:]:
+    for entry in bug_log.log_entries(where)[-LAST_ENTRIES:]:
         first, *places = entry.strip("\n").split("\n")
         if _HEAD.fullmatch(first):
             found.append("\n".join([first, *(place for place in places if _PLACE.fullmatch(place))]))

@@ -105,7 +105,7 @@ def problem(detail: str, remedy: str, code: str = "problem") -> Finding:
 def _is_elsewhere() -> bool:
     """Whether an agent beside Claude Code has sessions here, and Claude Code has neither a program nor any."""
     where = Where()
-    if programs.find("claude", os.environ) is not None or os.path.isdir(where.projects):
+    if programs.find_program("claude", os.environ) is not None or os.path.isdir(where.projects):
         return False
     return any(agent.name in registry.RUNNING for agent in registry.others(where))
 
@@ -113,9 +113,9 @@ def _is_elsewhere() -> bool:
 def _client(_: str) -> Finding:
     if _is_elsewhere():
         return note("Claude Code is not installed, and has no sessions here", code="unused")
-    if programs.find("claude", os.environ) is None:
+    if programs.find_program("claude", os.environ) is None:
         return problem("claude is not on PATH", "Install Claude Code, or add it to PATH.", "missing")
-    version = claude_cli.version()
+    version = claude_cli.client_version()
     if version is None:
         return problem("claude does not tell its version", "Run: claude --version", "silent")
     text = ".".join(map(str, version))
@@ -127,7 +127,7 @@ def _client(_: str) -> Finding:
 
 def _hooks_on(cwd: str) -> Finding:
     for key in ("disableAllHooks", "allowManagedHooksOnly"):
-        if path := claude_cli.switched_on(key, cwd):
+        if path := claude_cli.settings_file_with(key, cwd):
             remedy = "Take it out of that file; until then the slash commands still work, through their bodies."
             return problem(f"{key} is true in {path}", remedy, "off")
     return ok("not switched off in any settings file")
@@ -351,7 +351,7 @@ def _settings(_: str) -> Finding:
 
 
 def _log(_: str) -> Finding:
-    noted = bug_log.entries(Where())
+    noted = bug_log.log_entries(Where())
     if not noted:
         return ok("no bug was ever noted")
     bugs = "a bug" if len(noted) == 1 else f"{len(noted):,} bugs"
@@ -409,7 +409,7 @@ def _vault(_: str) -> Finding:
 
 
 def _clipboard(_: str) -> Finding:
-    ways = clipboard.ways()
+    ways = clipboard.clipboard_ways()
     if not ways:
         remedy = "Install xclip or wl-clipboard; without one, the text to copy stands in the message."
         return note("no way to the clipboard from here", remedy, "none")

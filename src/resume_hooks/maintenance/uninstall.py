@@ -18,7 +18,7 @@ from resume_hooks.sessions.held_links import FOLDER, apart, folder
 from resume_hooks.storage import removal
 from resume_hooks.storage.state_file import failing_as
 from resume_hooks.system import claude_cli
-from resume_hooks.system.invocation import quoted, typed
+from resume_hooks.system.invocation import quote_word, typed
 from resume_hooks.system.plugin_files import MARKETPLACE, NAME, is_assembled, plugin_folder
 from resume_hooks.system.text import counted
 
@@ -123,7 +123,9 @@ def _of_the_client(where: Where, commands: Collection[Collection[str]]) -> list[
     if count := _scripts_that_name_us(where):
         scripts = os.path.join(where.config, "session-env")
         kind = f"the shell function `{NAME}` in scripts of {counted(count, 'session')}, which finds no engine any more"
-        rows.append(Left(scripts, kind, f"find {quoted(scripts)} -name '*.sh' -exec sed -i.old '/^{NAME}()/d' {{}} +"))
+        rows.append(
+            Left(scripts, kind, f"find {quote_word(scripts)} -name '*.sh' -exec sed -i.old '/^{NAME}()/d' {{}} +")
+        )
     copy = os.path.join(plugins, "cache", MARKETPLACE)
     if os.path.isdir(copy):
         rows.append(Left(copy, "the client's copy of the plugin", "Claude Code removes it by itself"))
@@ -147,7 +149,7 @@ def _scripts_that_name_us(where: Where) -> int:
 
 
 def _by_hand(path: str) -> str:
-    return f"rm -r {quoted(path)}"
+    return f"rm -r {quote_word(path)}"
 
 
 def purged(state: str) -> list[str]:

@@ -32,7 +32,7 @@ def in_any_shell(words: str) -> str:
     return f"sh {shlex.quote(engine)} {words}"
 
 
-def as_typed(remedy: str) -> str:
+def with_shell_commands(remedy: str) -> str:
     """A remedy with each command in it as ``typed`` has it."""
     return _NAMED.sub(lambda _: typed(""), remedy)
 
@@ -51,10 +51,10 @@ def _is_on_path() -> bool:
 
 def resume_command(folder: str, session_id: str) -> str:
     """The shell command that starts the client on a session, in the session's own folder."""
-    return f"cd {quoted(folder)} && claude --resume {session_id}"
+    return f"cd {quote_word(folder)} && claude --resume {session_id}"
 
 
-def quoted(word: str) -> str:
+def quote_word(word: str) -> str:
     """``word`` quoted for a shell, as ``$'...'`` if a screen shows it not, which bash, zsh and ksh read."""
     if plain_line(word) == word:
         return shlex.quote(word)

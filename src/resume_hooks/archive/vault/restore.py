@@ -74,7 +74,7 @@ class Retrieval(NamedTuple):
 def plan(archived: ArchivedSession, where: Where) -> Retrieval:
     """Decide how an archived session comes back; nothing is written but what has to be unpacked.
 
-    SessionNotFound, WriteFailed where it can't be opened; PlaceTaken where its project folder is none, or something
+    SessionNotFound, WriteFailed where it can't be opened; PlaceTaken where its project folder is not one, or something
     else is in the place of a deleted session.
     """
     if archived.deleted_at:
@@ -331,7 +331,7 @@ def _target(part: ArchivedFile, old: str, new: str, folder: str, where: Where) -
 
 
 def require_real(folder: str, top: str) -> None:
-    """Raise PlaceTaken where a folder, or one above it up to ``top``, is a link or anything else that is no folder."""
+    """Raise PlaceTaken where a folder, or one above it up to ``top``, is a link or otherwise not a folder."""
     if os.path.lexists(folder) and (os.path.islink(folder) or not os.path.isdir(folder)):
         raise PlaceTaken(f"{folder} is a symbolic link, or not a folder", "Move it away, then try again.")
     if folder != top:

@@ -132,7 +132,7 @@ class Chooser:
         try:
             chosen = self.app.run(pre_run=self._begin, set_exception_handler=False)
         except (EOFError, OSError) as error:
-            if _is_there():
+            if _terminal_is_there():
                 if isinstance(error, OSError):
                     raise
                 return None
@@ -201,8 +201,8 @@ class Chooser:
         self.choices.move(by)
 
     def _choose(self) -> None:
-        if self.choices.chosen is not None:
-            self._leave(self.choices.chosen)
+        if self.choices.chosen_session is not None:
+            self._leave(self.choices.chosen_session)
 
     def _next_preview(self) -> None:
         self.kind = KINDS[(KINDS.index(self.kind) + 1) % len(KINDS)]
@@ -213,7 +213,7 @@ class Chooser:
 
     def _do(self, deed: Deed) -> None:
         """Show what a deed says of the session that is chosen, or leave with the one that it made."""
-        done = deed(self.choices.chosen, self.message) if self.choices.chosen is not None else ""
+        done = deed(self.choices.chosen_session, self.message) if self.choices.chosen_session is not None else ""
         if isinstance(done, str):
             self.message = done
         else:
@@ -294,7 +294,7 @@ class Chooser:
                 self._loop.call_soon_threadsafe(work)
 
 
-def _is_there() -> bool:
+def _terminal_is_there() -> bool:
     try:
         descriptor = sys.stdout.fileno()
     except (OSError, ValueError):
@@ -343,14 +343,16 @@ def layout(shown: Chooser, typed: Buffer) -> Layout:
         height=1,
         dont_extend_height=True,
     )
-    beside = _when(lambda: place(*shown.size()).beside, _preview(shown, width=Dimension.exact(PREVIEW_COLUMNS)))
-    below = _when(
-        lambda: place(*shown.size()).below, _preview(shown, height=lambda: Dimension.exact(shown.size()[1] // 2))
+    beside = _shown_when(
+        lambda: place(*shown.size()).beside, _preview_window(shown, width=Dimension.exact(PREVIEW_COLUMNS))
     )
-    line = _when(lambda: place(*shown.size()).beside, Window(width=1, char="│", style="class:aside"))
+    below = _shown_when(
+        lambda: place(*shown.size()).below, _preview_window(shown, height=lambda: Dimension.exact(shown.size()[1] // 2))
+    )
+    line = _shown_when(lambda: place(*shown.size()).beside, Window(width=1, char="│", style="class:aside"))
     message = FormattedTextControl(lambda: [("class:message", shown.message)])
     said = Window(message, wrap_lines=True, height=Dimension(min=1, max=4), dont_extend_height=True)
-    rows = Window(_Lines(lambda width, height: _rows(shown, width, height)), height=Dimension(min=1, weight=1))
+    rows = Window(_Lines(lambda width, height: _row_fragments(shown, width, height)), height=Dimension(min=1, weight=1))
 
     def foot() -> str:  # how to see all keys is said where there is room for them
         return SHORT_HELP + ASK if shown.size()[1] >= TALL else SHORT_HELP
@@ -358,28 +360,28 @@ def layout(shown: Chooser, typed: Buffer) -> Layout:
     return Layout(
         HSplit(
             [
-                _when(lambda: shown.size()[1] >= 4, _line(shown.head, "class:head")),
+                _shown_when(lambda: shown.size()[1] >= 4, _line_window(shown.head, "class:head")),
                 search,
                 VSplit([rows, line, beside]),
                 below,
-                _when(lambda: bool(shown.message), said),
-                _when(lambda: shown.helps and shown.size()[1] >= TALL, _help(shown)),
-                _when(lambda: shown.size()[1] >= 6, _line(foot, "class:aside")),
+                _shown_when(lambda: bool(shown.message), said),
+                _shown_when(lambda: shown.helps and shown.size()[1] >= TALL, _help_window(shown)),
+                _shown_when(lambda: shown.size()[1] >= 6, _line_window(foot, "class:aside")),
             ]
         ),
         focused_element=search,
     )
 
 
-def _when(holds: Callable[[], bool], container: Container) -> Container:
+def _shown_when(holds: Callable[[], bool], container: Container) -> Container:
     return ConditionalContainer(container, Condition(holds))
 
 
-def _line(text: Callable[[], str], style: str) -> Window:
+def _line_window(text: Callable[[], str], style: str) -> Window:
     return Window(_Lines(lambda width, _: [(style, cut_to_columns(text(), width))]), height=1, dont_extend_height=True)
 
 
-def _help(shown: Chooser) -> Window:
+def _help_window(shown: Chooser) -> Window:
     def lines(width: int, _height: int) -> list[tuple[str, str]]:
         return [("class:aside", part) for line in LONG_HELP for part in wrap_to_columns(line, width, 3)]
 
@@ -389,7 +391,7 @@ def _help(shown: Chooser) -> Window:
     return Window(_Lines(lines), height=height, dont_extend_height=True)
 
 
-def _rows(shown: Chooser, width: int, height: int) -> list[tuple[str, str]]:
+def _row_fragments(shown: Chooser, width: int, height: int) -> list[tuple[str, str]]:
     now = time.time()
     page = shown.choices.page(height)
     if not page:
@@ -402,19 +404,19 @@ def _rows(shown: Chooser, width: int, height: int) -> list[tuple[str, str]]:
     return lines
 
 
-def _said(shown: Chooser, row: ListedSession, width: int) -> list[str]:
+def _quote_of_row(shown: Chooser, row: ListedSession, width: int) -> list[str]:
     """Where the words were said in a session that fits by that alone."""
     said = shown.choices.said_in(row)
     return ["", f"{said.strength} · {said.about}", *wrap_to_columns(said.snippet, width, SAID)] if said else []
 
 
-def _preview(shown: Chooser, **size: object) -> Window:
+def _preview_window(shown: Chooser, **size: object) -> Window:
     def lines(width: int, height: int) -> list[tuple[str, str]]:
-        row = shown.choices.chosen
+        row = shown.choices.chosen_session
         if row is None:
             return [("", "")]
         kinds = "  ".join(f"[{kind}]" if kind == shown.kind else kind for kind in KINDS)
-        text = [kinds, *session_facts(row), *_said(shown, row, width), "", *shown.preview(row)]
+        text = [kinds, *session_facts(row), *_quote_of_row(shown, row, width), "", *shown.preview(row)]
         styles = ["class:kind", "class:head"]
         return [
             (styles[at] if at < len(styles) else "", cut_to_columns(line, width))

@@ -147,7 +147,7 @@ def _list_reply(asked: PaneEvent, folder: str, where: Where) -> dict[str, Any]:
     most, _ = _lines_of_list_and_preview(asked)
     head = _list_heading(asked, choices, late, whole=whole)
     fitting, now = choices.fitting, time.time()
-    chosen = next((row for row in fitting if row.session_id == asked.at), None) or choices.chosen
+    chosen = next((row for row in fitting if row.session_id == asked.at), None) or choices.chosen_session
     place = fitting.index(chosen) if chosen else 0
     top, end = max(0, place - AHEAD), place + AHEAD + 1
     shown = fitting[top:end]

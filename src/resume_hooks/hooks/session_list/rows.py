@@ -12,7 +12,7 @@ from resume_hooks.search.listing import ListedSession
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import PARTIAL
 from resume_hooks.sessions.child_titles import kind_beside
-from resume_hooks.system.text import fitted, plain_line, width
+from resume_hooks.system.text import fit_columns, plain_line, width
 
 MARK, NO_MARK = "> ", "  "  # what the chosen row begins with; colours may be off
 
@@ -26,7 +26,7 @@ END = 16  # columns that the end of a title may fill which tells a child's kind 
 
 def cut_to_columns(text: str, columns: int) -> str:
     """``text`` on one line in at most so many columns."""
-    return fitted(plain_line(text), columns) if columns > 0 else ""
+    return fit_columns(plain_line(text), columns) if columns > 0 else ""
 
 
 def cut_title(text: str, columns: int) -> str:

@@ -114,7 +114,7 @@ class Choices:
         return len(self._entries)
 
     @property
-    def chosen(self) -> ListedSession | None:
+    def chosen_session(self) -> ListedSession | None:
         """The session that is chosen, None while none fits."""
         return self.fitting[self._at] if self.fitting else None
 
@@ -173,7 +173,7 @@ class Choices:
 
     def _show(self) -> None:
         """Put together what fits, and choose: what was moved to, else what was chosen, unless something fits better."""
-        before, at = self.chosen, self._at
+        before, at = self.chosen_session, self._at
         self._said, self._quotes = {}, {}
         for one in self._told:
             first = next((session_id for session_id in one.sessions if session_id in self._by_id), None)

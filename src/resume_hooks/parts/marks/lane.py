@@ -101,7 +101,7 @@ def _back(request: Request) -> TriggerAnswer:
 
     if not mark.left and not plain(request.text).strip():
         raise UsageError(
-            back.EMPTY, f"Type it after the command: {request.typed} what you found out and what came of it"
+            back.EMPTY, f"Type it after the command: {request.typed_name} what you found out and what came of it"
         )
     with time_limit(request.command):
         decided = back.plan(request.session, mark, request.text, request.where)
@@ -123,5 +123,5 @@ def _standing(request: Request, report: str = "") -> TriggerAnswer | None:
     return standing and TriggerAnswer(
         standing.in_client,
         lambda copied: cards.standing_card(standing, copied, request.trigger, slash=request.slash),
-        remark=f"Nothing new was made: this is the session from your last {request.typed}.",
+        remark=f"Nothing new was made: this is the session from your last {request.typed_name}.",
     )

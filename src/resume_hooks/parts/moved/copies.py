@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.session_files import SessionFile, all_sessions
-from resume_hooks.system.invocation import quoted
+from resume_hooks.system.invocation import quote_word
 from resume_hooks.system.text import counted
 from resume_hooks.transcripts.transcript import scan
 
@@ -64,7 +64,7 @@ def choose(named: SessionFile, where: Where, *, by_path: bool) -> SessionCopies:
         raise ResumeHooksError(
             f"Work went on in several copies: {told}",
             "Name the one that stays by its path; a fork keeps what another one says: "
-            f"resume-hooks fork {quoted(copies[-1].path)}",
+            f"resume-hooks fork {quote_word(copies[-1].path)}",
         )
     others = tuple(copy for copy in copies if copy.path != kept.path)
     return SessionCopies(kept, others, lacking[kept.path])

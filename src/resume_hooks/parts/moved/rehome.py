@@ -23,7 +23,7 @@ from resume_hooks.sessions.locate import SessionFile, all_sessions, sessions_of
 from resume_hooks.sessions.project_folder import home_folder, only_maker
 from resume_hooks.sessions.session_files import belongs
 from resume_hooks.system.git_worktrees import as_started, removed_worktrees, started_folders
-from resume_hooks.system.invocation import quoted, typed
+from resume_hooks.system.invocation import quote_word, typed
 from resume_hooks.system.text import counted, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import read_parent
@@ -123,7 +123,7 @@ def others(old: str, new: str, where: Where) -> str:
     """The answer to ``of the others of a folder``; ``""`` where it is still there, or each has a copy in ``new``."""
     there = _copied(new, where)
     left = [] if is_left(old, where) else [one for one in spoken_sessions(old, where) if one.session_id not in there]
-    command = typed(f"rehome {quoted(old)} --home {quoted(new)}")
+    command = typed(f"rehome {quote_word(old)} --home {quote_word(new)}")
     return f"{counted(len(left), 'other session')} of {plain_line(old)} can come too: {command}" if left else ""
 
 

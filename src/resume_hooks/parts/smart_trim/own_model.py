@@ -63,7 +63,7 @@ def answer(request: Request, instructions: str) -> TriggerAnswer:
         agents.draft_of(session, KIND, request.where, None)  # what can't be a parent is refused before it is asked
         shown = parts(offered)
     if not shown:
-        raise NothingToTrim("There is nothing for a model to choose", f"By rules alone: {request.typed}")
+        raise NothingToTrim("There is nothing for a model to choose", f"By rules alone: {request.typed_name}")
     confirmations.consume_question(request.session_id)  # a yes meanwhile answers no older question
     _keep(request, _note(offered, ()), KIND)
     asked = forked.prompt(f"{task(instructions)}\n\n{ABOVE}", shown[0].text, ModelAnswer)
@@ -118,7 +118,7 @@ def _kept(request: Request, offered: Offer) -> list[list[Any]]:
     note = confirmations.find_question(request.session_id, KIND)
     kept = json.loads(note.options) if note else {}
     if kept.get("offer") != _seal(offered):
-        raise PlanOutdated(CHANGED, f"To ask anew: {request.typed} --smart")
+        raise PlanOutdated(CHANGED, f"To ask anew: {request.typed_name} --smart")
     verdicts: list[list[Any]] = kept["verdicts"]
     return verdicts
 

@@ -111,7 +111,7 @@ def push_behind(where: Where, is_over: Callable[[], bool], only: str = "", *, pa
             if isinstance(error, ResumeHooksError):
                 said, at_once = (error.message, error.remedy), isinstance(error, DriverMissing)
             else:
-                bug_log.note("team push", __version__, error, where)
+                bug_log.log_bug("team push", __version__, error, where)
                 told = f"a bug of ours stopped it ({type(error).__name__})"
                 said, at_once = (told, "Report it: resume-hooks doctor --bundle"), True
             note_failing(said, len(everything), where, at_once=at_once)

@@ -120,7 +120,7 @@ def go_on(index: OpenIndex, where: Where) -> None:
     # By a shell that ends at once: who waits for a process of ours does not wait for that one.
     words = ["/bin/sh", "-c", '"$@" </dev/null >/dev/null 2>&1 &', "sh", sys.executable, "-I", "-c", _GO_ON]
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):  # the next search goes on
-        programs.run(  # our own code, which needs to know all that we do
+        programs.run_program(  # our own code, which needs to know all that we do
             [*words, *filter(None, sys.path)], where.environ, environ=where.environ, timeout=5, start_new_session=True
         )
 

@@ -189,7 +189,7 @@ class Codex:
         if thread and is_archived(thread.path):
             raise ResumeHooksError(f"{session_id} is archived in Codex", f"Run: codex unarchive {session_id}")
 
-        return Launch(NAME, programs.find(NAME, self._where.environ), ("resume", session_id))
+        return Launch(NAME, programs.find_program(NAME, self._where.environ), ("resume", session_id))
 
     def _copy_of(self, rollout: str) -> str:
         return self._copies.of(rollout, self.file_of, self._names.get(_thread_id(rollout), ""))

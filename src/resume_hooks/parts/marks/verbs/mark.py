@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from resume_hooks.cli.options import current_folder
-from resume_hooks.cli.output import table
+from resume_hooks.cli.output import facts_table
 from resume_hooks.clock import minute
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.parts.marks import state
@@ -77,7 +77,7 @@ def _answer(
 def _text(mark: Mark | None, replaced: Mark | None, done: str) -> str:
     if mark is None:
         return state.NONE
-    return table(
+    return facts_table(
         [
             ("mark", done),
             ("goal", one_line(mark.goal, 300) or "none"),

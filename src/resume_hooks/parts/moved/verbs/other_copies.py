@@ -6,7 +6,7 @@ import os
 
 from resume_hooks.archive.vault import delete
 from resume_hooks.cli.output import say
-from resume_hooks.cli.trash import NOT_DELETED, facts_of
+from resume_hooks.cli.trash import NOT_DELETED, deletion_facts
 from resume_hooks.cli.verbs.archives import DeleteOptions
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.moved.copies import choose
@@ -20,7 +20,7 @@ def delete_others(options: DeleteOptions) -> None:
     if options.empty_trash:
         raise UsageError("--other-copies is for a SESSION", "Leave --empty-trash out.")
     asks = options.asks("Deleting")
-    named = options.located()
+    named = options.locate_session()
     chosen = choose(named, options.where, by_path=os.path.basename(named.path) in str(options.locator))
     plans = [delete.plan(other, options.where) for other in chosen.others]
     if not (options.force or options.dry_run):
@@ -29,7 +29,7 @@ def delete_others(options: DeleteOptions) -> None:
     lost = f"; {counted(chosen.missing, 'record')} of the others {'are' if chosen.missing > 1 else 'is'} not in it"
     stays += lost if chosen.missing else ", and holds all that the others hold"
     if asks:
-        say("\n\n".join([stays, *(facts_of(plan, options.where) for plan in plans)]))
+        say("\n\n".join([stays, *(deletion_facts(plan, options.where) for plan in plans)]))
     agreed = options.agreed("Move the other copies to the trash?", asks=asks)
     entries = [delete.write(one, options.where, force=options.force) if agreed else one.entry for one in plans]
     data = NOT_DELETED | {"session": entries[0], "copies": entries[1:], "kept": chosen.kept.path, "written": agreed}

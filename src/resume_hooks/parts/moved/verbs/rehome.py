@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from resume_hooks.cli.options import current_folder
-from resume_hooks.cli.output import at_work, table
+from resume_hooks.cli.output import facts_table, work_progress
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.parts.moved.rehome import THERE, former_folder, is_left, own_sessions, rehome
 from resume_hooks.parts.moved.verbs import RehomeOptions
@@ -23,7 +23,7 @@ def rehome_folder(options: RehomeOptions) -> int:
     sessions = own_sessions(old, options.where)
     if not sessions:
         raise SessionNotFound(f"No session was started in {old}", "See resume-hooks sessions --all for what there is.")
-    with at_work("Copying", quiet=options.as_json) as advance:
+    with work_progress("Copying", quiet=options.as_json) as advance:
         made, left = rehome(sessions, new, options.where, advance, dry_run=options.dry_run)
     warnings = list(dict.fromkeys(warning for receipt in made for warning in receipt.warnings))
     data = {"was": old, "home": new, "made": made, "left_out": left}
@@ -31,7 +31,7 @@ def rehome_folder(options: RehomeOptions) -> int:
     head = f"{verb} {counted(len(made), 'session')} of {old} to {new}; the sessions themselves stay as they are."
     rows: list[tuple[str, object]] = [(one.parent_session_id[:8], f"{one.session_id}  {one.title}") for one in made]
     rows += ((one.session_id[:8], f"not copied: {one.why}") for one in left)
-    options.emit(data, lambda: f"{head}\n\n{table(rows)}", warnings)
+    options.emit(data, lambda: f"{head}\n\n{facts_table(rows)}", warnings)
     return int(any(one.why != THERE for one in left))
 
 

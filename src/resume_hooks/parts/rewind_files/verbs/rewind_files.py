@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import click
 
-from resume_hooks.cli.options import located
-from resume_hooks.cli.output import say, table
+from resume_hooks.cli.options import locate_session
+from resume_hooks.cli.output import facts_table, say
 from resume_hooks.cli.with_fields import With
 from resume_hooks.errors import CantRestore, UsageError
 from resume_hooks.parts.rewind_files import files_at_prompt, history, writing
@@ -58,11 +58,11 @@ def _asked(options: RewindFilesOptions) -> _Asked:
         raise UsageError("Say either --to or --undo", FORMS)
     where, locator = options.where, options.locator
     if options.to is None:
-        session = located(locator, where)
+        session = locate_session(locator, where)
         return _Asked(session, None, writing.plan_undo(session.session_id, where), why_open(session, where))
     wanted = files_at_prompt.parse(options.to)
-    session = located(locator if locator is not None else wanted.session, where)
-    if wanted.session is not None and located(wanted.session, where).session_id != session.session_id:
+    session = locate_session(locator if locator is not None else wanted.session, where)
+    if wanted.session is not None and locate_session(wanted.session, where).session_id != session.session_id:
         raise UsageError("SESSION and --to name two sessions", "Leave SESSION out.")
     require_own(session, where)
     read = history.read(session)
@@ -121,7 +121,9 @@ def _outcome(asked: _Asked, kept: str, *, seen: bool) -> str:
     decided = asked.decided
     if kept:
         undo = typed(f"rewind-files {decided.session_id} --undo")
-        done = table([("put back", counted(len(decided.wanted), "file")), ("copies", kept), ("take it back", undo)])
+        done = facts_table(
+            [("put back", counted(len(decided.wanted), "file")), ("copies", kept), ("take it back", undo)]
+        )
     else:
         done = "Nothing was written." if decided.wanted else _nothing(asked)
     if seen:
@@ -149,7 +151,7 @@ def _facts(asked: _Asked) -> str:
     decided = asked.decided
     last = f"as before the last rewind-files of {plain_line(decided.takes_back)}"
     back = f"as at {told(asked.aimed.prompt)}" if asked.aimed else last
-    head = table([("session", asked.session.session_id), ("project", decided.root.folder), ("files", back)])
+    head = facts_table([("session", asked.session.session_id), ("project", decided.root.folder), ("files", back)])
     named = [_line(change) for change in decided.changes if change.action != "none" or change.left]
     same = len(decided.changes) - len(named)
     return "\n".join([head, "", *named, *([f"  {same:,} unchanged"] if same else [])])

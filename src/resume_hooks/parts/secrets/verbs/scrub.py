@@ -10,10 +10,10 @@ from dataclasses import replace
 import click
 
 from resume_hooks import clock, seam
-from resume_hooks.cli.child import make, receipt_text, require_client
-from resume_hooks.cli.options import current_folder, time_of
-from resume_hooks.cli.output import at_work, say, table
-from resume_hooks.cli.start_client import start, start_of
+from resume_hooks.cli.child import make_child, receipt_text, require_client
+from resume_hooks.cli.options import current_folder, time_of_option
+from resume_hooks.cli.output import facts_table, say, work_progress
+from resume_hooks.cli.start_client import become_client, start_of_session
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import SessionOpen, UsageError
 from resume_hooks.parts.secrets import child, findings, literals
@@ -58,7 +58,7 @@ def scrub(options: ScrubOptions) -> int:
         require_client(options)
     named = literals.named(_secrets_typed()) if options.secret_stdin else {}
     wanted = ScrubReach(options.lineage, options.everywhere, options.backups, options.documents, options.client)
-    session = options.located_whole()
+    session = options.locate_whole_session()
     if options.in_place and session.agent != NAME:
         raise UsageError(
             _IN_PLACE, "Leave --in-place out: the child has none. Then delete the session where it was made."
@@ -72,7 +72,9 @@ def scrub(options: ScrubOptions) -> int:
 def _in_a_child(found: ScrubFindings, options: ScrubOptions) -> int:
     made = None
     if any(row.place.relation == OWN for row in found.held):  # else the session itself is already without secrets
-        made = make(options, child.plan(found.session, options.where, found.scanner, output_dir=options.output_dir))
+        made = make_child(
+            options, child.plan(found.session, options.where, found.scanner, output_dir=options.output_dir)
+        )
     warnings = list(made.warnings) if made else []
     if found.held:
         foreign = found.session.agent != NAME
@@ -84,7 +86,7 @@ def _in_a_child(found: ScrubFindings, options: ScrubOptions) -> int:
         warnings.append(_IN_FOLDER)
     _answer(found, options, made, warnings)
     if made is not None and made.written and options.start:
-        start(start_of(made.session_id, made.file, made.folder, options.where))
+        become_client(start_of_session(made.session_id, made.file, made.folder, options.where))
     return 0
 
 
@@ -143,7 +145,7 @@ def _facts(found: ScrubFindings) -> str:
     facts.append(("its secrets", _counted(kinds) or "none was found"))
     if found.open:
         facts.append(("open", found.open))
-    parts = [table(facts)]
+    parts = [facts_table(facts)]
     for state, heading in _HEADINGS.items():
         some = [row for row in found.rows if row.state == state and (row.kinds or row.why or state == REMOVED)]
         if some:
@@ -193,8 +195,8 @@ def list_secrets(options: ScrubOptions) -> int:
     if sum([bool(options.locator), options.all_sessions, options.project]) > 1:
         raise UsageError("SESSION, --all and --project exclude each other", "Give one of them.")
     sessions, reach = _sessions_listed(options)
-    since = clock.stamp(time_of(options.since)) if options.since is not None else ""
-    with at_work("Looking", quiet=options.as_json) as advance:
+    since = clock.stamp(time_of_option(options.since)) if options.since is not None else ""
+    with work_progress("Looking", quiet=options.as_json) as advance:
         found = audit(options.where, sessions=sessions, kinds=options.kind, since=since, progress=advance)
     warnings = [*found.unread, *found.warnings]
     options.emit(found, lambda: render(found, reach), warnings)
@@ -236,5 +238,5 @@ def _sessions_listed(options: ScrubOptions) -> tuple[set[str] | None, str]:
         names = project_names(current_folder(), options.where)
         sessions = {session.session_id for session in store_of(options.where).sessions(names)}
         return sessions, f" of this project's {counted(len(sessions), 'session')} (others: --all)"
-    session_id = options.located(foreign=True).session_id
+    session_id = options.locate_session(foreign=True).session_id
     return {session_id}, f" of session {session_id[:8]} alone (others: --project, --all)"

@@ -7,9 +7,9 @@ import os
 import sys
 from collections.abc import Iterator
 
-from resume_hooks.cli.child import answer, checks_text, require_client, require_folder
+from resume_hooks.cli.child import checks_text, print_child, require_client, require_folder
 from resume_hooks.cli.options import current_folder
-from resume_hooks.cli.output import table
+from resume_hooks.cli.output import facts_table
 from resume_hooks.cli.with_fields import With
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import carry_out
@@ -45,14 +45,14 @@ def import_transcript(options: ImportOptions) -> None:
             made = found[-1].receipt
             made = made._replace(warnings=(*made.warnings, *warnings))
             bundle = {"imported": None, "bundle": found}
-            answer(options, made, bundle, lambda: _bundle_text(taken, found, whole=options.whole))
+            print_child(options, made, bundle, lambda: _bundle_text(taken, found, whole=options.whole))
             return
         if options.whole:
             raise UsageError(f"{taken.name} is a transcript, no bundle", "--whole is for bundles: leave it out.")
         decided, made = _brought(taken, wish)
     known = None if decided.existing is None or options.force else decided.existing.session_id
     more = {"imported": With(decided, {"existing": known}), "bundle": []}
-    answer(options, made, more, lambda: _text(decided, made, known=bool(known)))
+    print_child(options, made, more, lambda: _text(decided, made, known=bool(known)))
 
 
 def bring_in(source: str, home: str) -> tuple[Receipt, str]:
@@ -95,7 +95,7 @@ def _piped() -> Iterator[bytes]:
 
 def _text(decided: ImportPlan, made: Receipt, *, known: bool) -> str:
     if known:
-        return table(
+        return facts_table(
             [
                 ("known", "the same was imported before, so nothing was written (--force makes another)"),
                 ("title", made.title),
@@ -107,7 +107,7 @@ def _text(decided: ImportPlan, made: Receipt, *, known: bool) -> str:
         )
     damaged = f", {decided.damaged:,} damaged" if decided.damaged else ""
     hidden = f"; {decided.hidden:,} of them the model reads and the screen does not show" if decided.hidden else ""
-    return table(
+    return facts_table(
         [
             ("imported" if made.written else "would import", made.title),
             ("from", plain_line(decided.source.name)),
@@ -142,7 +142,7 @@ def _bundle_text(taken: ImportSource, found: list[ImportedSession], *, whole: bo
     ]
     what = "whole, with what lies beside them" if whole else "their conversations alone (--whole: a bundle of your own)"
     checked = sum(len(came.receipt.checks) for came in found)
-    return table(
+    return facts_table(
         [
             *rows,
             ("from", plain_line(taken.name)),

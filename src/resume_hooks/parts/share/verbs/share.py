@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from resume_hooks.cli.output import say, table, watched
+from resume_hooks.cli.output import facts_table, say, scan_progress
 from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.parts.share.export.document import Document
 from resume_hooks.parts.share.export.shared_page import PAGE, PackedBundle, packed
@@ -13,7 +13,7 @@ from resume_hooks.parts.share.verbs import ShareOptions
 from resume_hooks.parts.share.verbs.export import left_out_text, lineage_or_alone, place_of, receipt
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.git_worktrees import root_above
-from resume_hooks.system.invocation import quoted, typed
+from resume_hooks.system.invocation import quote_word, typed
 from resume_hooks.system.text import counted
 
 TRIMMED = (
@@ -27,18 +27,18 @@ IN_REPOSITORY = "The file lies in the repository {root}: take care that no commi
 def share(options: ShareOptions) -> None:
     """Show what is taken out, ask, and write the file."""
     asks = options.asks("Sharing")
-    session = options.located()
+    session = options.locate_session()
     sessions, warnings = lineage_or_alone(session, options)
     trimmed = read_trimmed(session)
     if (trimmed.trimmed or trimmed.undone) and len(sessions) == 1:
         warnings = [*warnings, TRIMMED.format(command=typed(f"untrim {session.session_id[:8]} --all"))]
-    with watched(session.path, quiet=options.as_json) as watching:
+    with scan_progress(session.path, quiet=options.as_json) as watching:
         document = Document(sessions, PAGE, options.where, watching)
     path = place_of(options.output, document.name)
     over = require_place(path, force=options.force)
     with packed(document, options.where) as bundle:
         if asks:
-            say(table(_taken(bundle)))
+            say(facts_table(_taken(bundle)))
         agreed = options.agreed(f"Write that to {path}?", asks=asks)
         written = write(path, bundle.chunks(document), over) if agreed else measured(bundle.chunks(document))
     if agreed and (root := root_above(os.path.dirname(path))):
@@ -54,10 +54,10 @@ def share(options: ShareOptions) -> None:
         ("size", f"{size_text(written.size)}, of it {size_text(bundle.size)} the session, packed"),
         *([] if asks else _taken(bundle)),
         ("to read it", "open it in a browser"),
-        ("to go on", f"resume-hooks import {quoted(path.rpartition('/')[2])}"),  # in another one's shell
+        ("to go on", f"resume-hooks import {quote_word(path.rpartition('/')[2])}"),  # in another one's shell
     ]
     last = "" if agreed else "\n\nNothing was written."
-    options.emit(data, lambda: table(facts) + last, warnings)
+    options.emit(data, lambda: facts_table(facts) + last, warnings)
 
 
 def _taken(bundle: PackedBundle) -> list[tuple[str, object]]:

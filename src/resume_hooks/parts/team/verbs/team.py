@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from resume_hooks.cli.options import current_folder, located, time_of
-from resume_hooks.cli.output import table
-from resume_hooks.cli.start_client import start, start_of
+from resume_hooks.cli.options import current_folder, locate_session, time_of_option
+from resume_hooks.cli.output import facts_table
+from resume_hooks.cli.start_client import become_client, start_of_session
 from resume_hooks.clock import minute
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.team import joined, sharing, team_file
@@ -114,16 +114,16 @@ def resume(options: ResumeOptions) -> None:
         ("in a shell", made.shell),
     ]
     data = {"sessions": [wanted], "receipt": made, "written": made.written}
-    answer(options, data, lambda: table(facts), [*made.warnings, *notes, *db.notes])
+    answer(options, data, lambda: facts_table(facts), [*made.warnings, *notes, *db.notes])
     if options.start and not options.dry_run:
-        start(start_of(came.session_id, made.file or made.parent_file, home, options.where))
+        become_client(start_of_session(came.session_id, made.file or made.parent_file, home, options.where))
 
 
 def share(options: ShareOptions) -> None:
     """Give a session to others."""
     if options.until and options.whom in {"project", "team"}:
         raise UsageError("--until is for a single member", "Unshare a session to end what all may see.")
-    until = time_of(options.until) if options.until else None
+    until = time_of_option(options.until) if options.until else None
     _on_own(options, lambda db, session: sharing.share(session, options.whom, until, db), f"with {options.whom}")
 
 
@@ -146,7 +146,7 @@ def forget(options: ForgetOptions) -> None:
 
 def _sent(locator: str | None, where: Where) -> SessionFile:
     """The session that a locator names. UsageError for another agent's."""
-    session = located(locator, where, foreign=bool(locator))
+    session = locate_session(locator, where, foreign=bool(locator))
     require_whole(session)
     if session.agent != NAME:
         remedy = f"A fork is sent: resume-hooks fork {session.session_id} --to claude"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from resume_hooks.cli.options import folder_of
-from resume_hooks.cli.output import table
+from resume_hooks.cli.options import project_folder_of_option
+from resume_hooks.cli.output import facts_table
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.team import joined, rows, team_file
 from resume_hooks.parts.team.connect import VERSION, connected, form_of, schema, service_named
@@ -54,7 +54,7 @@ def join(options: JoinOptions) -> None:
 def projects(options: ProjectsOptions) -> None:
     """Print the projects, after changing them if that was asked."""
     team = joined.required(options.where)
-    key, change, text = joined.project_of(folder_of(options.project)), options.change, ""
+    key, change, text = joined.project_of(project_folder_of_option(options.project)), options.change, ""
     if change in {"admit", "dismiss"}:
         if not options.member:
             raise UsageError(f"Whom to {change}?", f"resume-hooks team projects {change} MEMBER")
@@ -107,7 +107,7 @@ def status(options: StatusOptions) -> None:
         ("last push", team_file.last_push(options.where)),
     ]
     facts += [("not pushed", failing.sentence), ("remedy", failing.remedy)] if failing else []
-    answer(options, data, lambda: table(facts))
+    answer(options, data, lambda: facts_table(facts))
 
 
 def leave(options: LeaveOptions) -> None:
