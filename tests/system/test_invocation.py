@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.system.invocation import typed, with_shell_commands
+from resume_hooks.system.invocation import in_shell, with_shell_commands
 from tests.needs import REPO
 
 ENGINE = f"sh {shlex.quote(str(REPO / 'hooks' / 'engine'))}"
@@ -17,17 +17,17 @@ def test_by_name_where_it_is_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """A file that can be run; else by the launcher, but for Claude Code's model, whose shell knows the name."""
     monkeypatch.setenv("PATH", f"/nowhere:{tmp_path}")
     program = tmp_path / "resume-hooks"
-    assert typed("doctor") == f"{ENGINE} doctor"
+    assert in_shell("doctor") == f"{ENGINE} doctor"
     program.touch()
-    assert typed("doctor") == f"{ENGINE} doctor"
+    assert in_shell("doctor") == f"{ENGINE} doctor"
     program.chmod(0o755)
-    assert typed("doctor") == "resume-hooks doctor"
+    assert in_shell("doctor") == "resume-hooks doctor"
     monkeypatch.delenv("PATH")
-    assert typed("doctor") == f"{ENGINE} doctor"
+    assert in_shell("doctor") == f"{ENGINE} doctor"
     monkeypatch.setenv("CLAUDECODE", "1")
-    assert typed("doctor") == "resume-hooks doctor"
+    assert in_shell("doctor") == "resume-hooks doctor"
     monkeypatch.setenv("CODEX_THREAD_ID", "x")
-    assert typed("doctor") == f"{ENGINE} doctor"
+    assert in_shell("doctor") == f"{ENGINE} doctor"
 
 
 REMEDIES = {

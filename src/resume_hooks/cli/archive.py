@@ -27,8 +27,8 @@ from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archive
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.session_files import SessionFile, all_sessions, belongs, sessions_of
-from resume_hooks.system.invocation import typed
-from resume_hooks.system.text import counted
+from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.text import plural
 
 NOTHING: dict[str, Any] = {
     "archived": [], "vault": [], "findings": [], "verified": 0, "unhashed": 0, "dropped": [], "slim": None,
@@ -124,7 +124,7 @@ def _archive_and_slim(session: SessionFile, options: ArchiveOptions) -> int:
     more = [
         ("size", f"{size_text(session.size)} here; there {size}"),
         ("archived copy", outcomes[0].archived.folder if outcomes[0].archived and made.written else "would be made"),
-        ("the large one", f"stays; to take it away: {typed(f'delete {session.session_id}')}"),
+        ("the large one", f"stays; to take it away: {in_shell(f'delete {session.session_id}')}"),
     ]
     options.emit(data, lambda: receipt_text(made, more), made.warnings)
     return 0
@@ -153,7 +153,7 @@ def _outcome_counts(outcomes: Sequence[ArchiveOutcome]) -> str:
         ", ".join(f"{count:,} {_SAID.get(result, result)}" for result, count in counts.items() if count)
         or "nothing to archive"
     )
-    return f"{counted(len(outcomes), 'session')}, {size}: {said}" + (f", {failed:,} failed" if failed else "")
+    return f"{plural(len(outcomes), 'session')}, {size}: {said}" + (f", {failed:,} failed" if failed else "")
 
 
 def _print_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
@@ -163,7 +163,7 @@ def _print_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) ->
 
     def text() -> str:
         rows = [kept_text(each, options.where) for each in kept]
-        size = f"{counted(len(kept), 'session')}, {size_text(sum(each.size for each in kept))}"
+        size = f"{plural(len(kept), 'session')}, {size_text(sum(each.size for each in kept))}"
         room = size_text(sum(each.stored for each in kept))
         held_now = f"{size}; they take {room}." if rows else "The vault is empty."
         away = [f"{each.session_id} went on {clock.minute(each.at)}: {each.why}." for each in gone]
@@ -190,7 +190,7 @@ def _verify_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) -
 
     def text() -> str:
         said = [f"{finding.session_id}: {finding.message}" for finding in findings]
-        read_of = counted(len(kept) + len(packed), "session")
+        read_of = plural(len(kept) + len(packed), "session")
         return "\n".join([*said, f"{read_of}, {size_text(done)} read: {len(findings) or 'no'} findings."])
 
     options.emit(data, text)

@@ -19,7 +19,7 @@ from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.sessions.session_files import all_sessions
 from resume_hooks.system.git_worktrees import Project
-from resume_hooks.system.invocation import typed
+from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.text import plain_line
 
 HEADS = ("ID", "LAST WRITTEN", "SIZE", "PACKED", "SINCE", "TITLE")
@@ -73,4 +73,4 @@ def _archived_list_text(shown: Sequence[ArchivedSession]) -> str:
         for kept in shown
     ]
     table = column_table(HEADS, rows, len(HEADS), shutil.get_terminal_size().columns)
-    return f"{table}\nBack to the client: {typed('restore ID')}"
+    return f"{table}\nBack to the client: {in_shell('restore ID')}"

@@ -17,7 +17,7 @@ from resume_hooks.search.index.connect import Status, status_of
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.storage import project_files
 from resume_hooks.system.invocation import with_shell_commands
-from resume_hooks.system.text import counted
+from resume_hooks.system.text import plural
 
 _MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("PROBLEM", "red")}
 
@@ -74,9 +74,9 @@ def _index_text(status: Status, read: int) -> str:
     share = f" ({100 * status.size / status.transcripts_size:.1f} %)" if status.transcripts_size else ""
     rows: list[tuple[str, object]] = [
         ("index", status.file),
-        ("state", status.state if not status.behind else f"{status.state}, {counted(status.behind, 'file')} behind"),
-        ("transcripts", f"{counted(status.transcripts, 'file')}, {size_text(status.transcripts_size)}"),
-        ("holds", f"{counted(status.sessions, 'session')}, {counted(status.records, 'record')}"),
+        ("state", status.state if not status.behind else f"{status.state}, {plural(status.behind, 'file')} behind"),
+        ("transcripts", f"{plural(status.transcripts, 'file')}, {size_text(status.transcripts_size)}"),
+        ("holds", f"{plural(status.sessions, 'session')}, {plural(status.records, 'record')}"),
         *([("vault", f"{status.vaulted:,} of the sessions are archived copies")] if status.vaulted else []),
         ("size", f"{size_text(status.size)}{share}"),
     ]

@@ -17,8 +17,8 @@ from resume_hooks.maintenance.fsck.findings import SEVERITIES, DefectGroup, Defe
 from resume_hooks.maintenance.fsck.repair import repaired
 from resume_hooks.sessions.agents.registry import opened_stores
 from resume_hooks.sessions.session_files import SessionFile, unlistable
-from resume_hooks.system.invocation import typed
-from resume_hooks.system.text import counted
+from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.text import plural
 
 SHOWN = 3  # findings of one kind that are shown to people; ``--json`` lists more
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
@@ -51,11 +51,11 @@ def report_text(report: DefectReport) -> str:
     """
     if report.clean:
         notes = report.count("note")
-        more = f" ({counted(notes, 'note')} on what no client minds: --json lists them)" if notes else ""
+        more = f" ({plural(notes, 'note')} on what no client minds: --json lists them)" if notes else ""
         return f"{report.session_id}: clean{more}"
     rows = [line for group in report.groups for line in _finding_group_lines(group)]
-    counts = ", ".join(counted(report.count(severity), severity) for severity in SEVERITIES)
-    remedy = f"{typed(f'fsck {report.session_id} --repair')} writes a repaired child."
+    counts = ", ".join(plural(report.count(severity), severity) for severity in SEVERITIES)
+    remedy = f"{in_shell(f'fsck {report.session_id} --repair')} writes a repaired child."
     repairable = any(group.kind.repairable for group in report.groups if group.kind.severity != "note")
     return "\n".join([*rows, f"{counts}.", *([remedy] if repairable else [])])
 
@@ -79,12 +79,12 @@ def _overview(reports: list[DefectReport], hidden: list[str]) -> str:
         if not report.clean:
             codes = ", ".join(group.kind.code for group in report.groups if group.kind.severity != "note")
             counts = {severity: report.count(severity) for severity in SEVERITIES if severity != "note"}
-            problems = ", ".join(counted(count, severity) for severity, count in counts.items() if count)
+            problems = ", ".join(plural(count, severity) for severity, count in counts.items() if count)
             rows.append(f"{report.session_id}  {problems}: {codes}")
     clean = sum(report.clean for report in reports)
     unseen = [f"{folder}  can't be listed: check its permissions" for folder in hidden]
-    totals = f"{counted(len(reports), 'session')}, {clean:,} clean, {len(rows):,} with problems."
-    more = [f"{counted(len(hidden), 'folder')} can't be listed; nothing in there was looked at."] if hidden else []
+    totals = f"{plural(len(reports), 'session')}, {clean:,} clean, {len(rows):,} with problems."
+    more = [f"{plural(len(hidden), 'folder')} can't be listed; nothing in there was looked at."] if hidden else []
     return "\n".join([*rows, *unseen, totals, *more])
 
 

@@ -17,8 +17,8 @@ from resume_hooks.sessions.archived.sessions import archive_facts
 from resume_hooks.sessions.client_window import as_client_acts, window_of
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.record_references import RecordLines
-from resume_hooks.system.invocation import typed
-from resume_hooks.system.text import counted
+from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.text import plural
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.calibration import weigh
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -79,7 +79,7 @@ def _info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
     measured = "about " if context.is_estimate else ""
     since = f", {context.added:,} of them since the last answer" if context.added > 0 else ""
     bad = len(data["bad_lines"])
-    damage = counted(bad, "unreadable line") if bad else "no unreadable line; fsck looks further"
+    damage = plural(bad, "unreadable line") if bad else "no unreadable line; fsck looks further"
     return [
         ("title", data["title"]),
         ("id", data["session_id"]),
@@ -91,7 +91,7 @@ def _info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
         ("dates", f"{data['created']} .. {data['ended']}"),
         ("size", f"{size_text(data['size'])}, {data['lines']:,} lines, the longest {size_text(data['longest_line'])}"),
         *(
-            [("giant", f"the client may hang over it: {typed('archive --slim ' + data['session_id'])}")]
+            [("giant", f"the client may hang over it: {in_shell('archive --slim ' + data['session_id'])}")]
             if giant
             else []
         ),

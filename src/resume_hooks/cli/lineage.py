@@ -13,7 +13,7 @@ from resume_hooks.clock import minute
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.lineage import LEFT, MISSING, Ancestor, Descendant, Family, without_trims
 from resume_hooks.sessions.lineage_block import size_text
-from resume_hooks.system.invocation import typed
+from resume_hooks.system.invocation import in_shell
 
 WIDEST_LABEL = 160  # columns of a title of wide letters and its kind
 UNASKED = "No session was named: this is the lineage of the latest one here. {} lists the others."
@@ -34,7 +34,7 @@ def lineage(options: LineageOptions) -> None:
     asked = options.asked_of_parts()
     rows: list[Ancestor] = asked[0](options, _local_lineage) if asked else _local_lineage(options)
     shown = rows[:1] if options.original else without_trims(rows) if options.continued else rows
-    taken = "" if options.locator else f"\n\n{click.style(UNASKED.format(typed('sessions')), dim=True)}"
+    taken = "" if options.locator else f"\n\n{click.style(UNASKED.format(in_shell('sessions')), dim=True)}"
     options.emit(
         {"rows": shown}, lambda: f"{ancestor_line(rows[0]) if options.original else ancestors_text(shown)}{taken}"
     )
@@ -61,7 +61,7 @@ def ancestor_line(row: Ancestor) -> str:
     dates = f"{minute(row.created)} .. {minute(row.ended)}"
     kept = click.style(LEFT.get(row.status, ""), fg="yellow")
     owned = f" · {row.owner} on {row.machine}" if row.owner else ""
-    place = row.session_file or typed(f"team pull {row.owner}:{row.session_id}")
+    place = row.session_file or in_shell(f"team pull {row.owner}:{row.session_id}")
     return f"{row.named}{kept}{owned}\n   {row.session_id} · {dates} · {size_text(row.size)}\n   {place}"
 
 

@@ -44,8 +44,8 @@ from resume_hooks.sessions.record_references import (
 )
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import subagent_name, title_of
-from resume_hooks.system.invocation import typed
-from resume_hooks.system.text import counted, one_line, plain, plain_line
+from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.text import one_line, plain, plain_line, plural
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH
 from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.turns import Turns
@@ -181,9 +181,11 @@ def _print_page(session: SessionFile, options: ReadOptions) -> None:
     }
     first = names.reference(found.passages[0].word) if rows else ""
     earlier = (
-        f"earlier: {typed(f'read {names.word} --page --before {first}')}" if found.more else "from the first record on"
+        f"earlier: {in_shell(f'read {names.word} --page --before {first}')}"
+        if found.more
+        else "from the first record on"
     )
-    about = _heading_of_session(session, names, f"{counted(len(rows), 'record')}, {earlier}")
+    about = _heading_of_session(session, names, f"{plural(len(rows), 'record')}, {earlier}")
     gap = records_gap(found.passages, names)
     options.emit(data, lambda: passages_text(about, found.passages, names, options.max_chars, gap))
 
@@ -221,7 +223,7 @@ def _print_with_neighbours(found: OriginalRecord, before: int, options: ReadOpti
 def _shown_part_text(turns: Turns | None, count: int, kind: str, found: int) -> str:
     within = turns.within(count) if turns else range(1, count + 1)
     span = f"{within[0]}-{within[-1]}" if len(within) > 1 else f"{within[0]}" if within else "0"
-    shown = f"{counted(found, kind)} in " if kind else ""
+    shown = f"{plural(found, kind)} in " if kind else ""
     return f"{shown}turn{'s' * (len(within) > 1)} {span} of {count}"
 
 
@@ -262,7 +264,7 @@ def _text_piece(run: Sequence[Passage], names: TranscriptNames) -> TextPiece:
     last = f" to {run[-1].entry.word}" if len(run) > 1 else ""
     words = one_line(plain_line(f"added by the client: {kinds}"), 160)
     command = whole_command(reference, run[0].characters)
-    return TextPiece(f"{reference}{last} · {words} · {counted(size, 'character')}: {command}", "", command, voice=False)
+    return TextPiece(f"{reference}{last} · {words} · {plural(size, 'character')}: {command}", "", command, voice=False)
 
 
 def records_gap(passages: Sequence[Passage], names: TranscriptNames) -> Gap:
@@ -274,11 +276,11 @@ def records_gap(passages: Sequence[Passage], names: TranscriptNames) -> Gap:
         ends = last + 1 == len(passages) or passages[last + 1].turn != passages[last].turn
         if starts and ends and passages[first].turn >= 0 and passages[first].turn != passages[last].turn:
             span = span_text(passages[first].turn, passages[last].turn)
-            return f"… {count:,} records left out, turns {span}: {typed(f'read {names.word} --turns {span}')}"
+            return f"… {count:,} records left out, turns {span}: {in_shell(f'read {names.word} --turns {span}')}"
         reference = names.reference(passages[first].entry.word)
         more = sum(not one.added for one in passages[first + 1 : last + 1])
         after = f" --after {more}" if more else ""
-        return f"… {counted(count, 'record')} left out: {typed(f'read {reference}{after}')}"
+        return f"… {plural(count, 'record')} left out: {in_shell(f'read {reference}{after}')}"
 
     return gap
 
@@ -288,8 +290,8 @@ def errors_gap(passages: Sequence[Passage], names: TranscriptNames) -> Gap:
 
     def gap(first: int, last: int) -> str:
         span = span_text(passages[first].turn, passages[last].turn)
-        command = typed(f"read {names.word} --errors --turns {span}")
-        return f"… {counted(last - first + 1, 'error')} left out: {command}"
+        command = in_shell(f"read {names.word} --errors --turns {span}")
+        return f"… {plural(last - first + 1, 'error')} left out: {command}"
 
     return gap
 
@@ -314,8 +316,8 @@ def commands_text(about: str, commands: Sequence[ShellCall], names: TranscriptNa
 
     def gap(first: int, last: int) -> str:
         span = span_text(commands[first].turn, commands[last].turn)
-        command = typed(f"read {names.word} --commands --turns {span} --max-chars 0")
-        return f"… {counted(last - first + 1, 'command')} left out: {command}"
+        command = in_shell(f"read {names.word} --commands --turns {span} --max-chars 0")
+        return f"… {plural(last - first + 1, 'command')} left out: {command}"
 
     return fit_ends(marker("read", about), lines, limit, gap)
 
@@ -345,9 +347,9 @@ def _print_record(found: OriginalRecord, options: ReadOptions) -> None:
     data = _record_data(found, shown, page_text, record) | {"next_skip": None if is_last else end}
     notice = [PARTLY] if is_marked(record) else []
     if len(page_text) < whole:
-        left = f"{whole - len(page_text):,} of {counted(whole, 'character')} left out"
+        left = f"{whole - len(page_text):,} of {plural(whole, 'character')} left out"
         of_size = "" if limit in {0, WHOLE} else f" --max-chars {limit}"
-        following = typed(f"read {shortened(found.asked.reference)} --skip {end}{of_size}")
+        following = in_shell(f"read {shortened(found.asked.reference)} --skip {end}{of_size}")
         on = "" if is_last else f"the next page: {following}; "
         notice.insert(0, f"{left}; {on}--max-chars 0 prints all")
     options.emit(data, lambda: _record_text(found, shown, data, notice), notice if options.as_json else ())

@@ -24,7 +24,7 @@ from resume_hooks.sessions.agents.registry import label_of, name_at, readable, r
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.locator_forms import RESOLVERS, by_part_of_title, is_one_form
 from resume_hooks.sessions.session_files import SessionFile, session_file
-from resume_hooks.system.invocation import typed
+from resume_hooks.system.invocation import in_shell
 from resume_hooks.transcripts.calibration import QUICK_LIMIT
 
 BARE = "true"  # what programs around the client pass on where ``--resume`` was given no value
@@ -158,7 +158,7 @@ def comparison_text(found: compare.Comparison, *, whole: bool) -> str:
     commands = facts_table(
         [
             ("go on", f"/resume {found.session_id}   in {label_of(name_at(found.glance.path, Where()), Where())}"),
-            *((way, typed(f"{way} {short}")) for way in (compare.TRIM, compare.HANDOFF, compare.ROLLOVER)),
+            *((way, in_shell(f"{way} {short}")) for way in (compare.TRIM, compare.HANDOFF, compare.ROLLOVER)),
         ]
     )
     return f"{_comparison_card(found, whole=whole)}\n\n{commands}"

@@ -21,7 +21,7 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import carry_out
 from resume_hooks.derive.model.port import HeadlessModel, ModelCalls
 from resume_hooks.derive.summary import material
-from resume_hooks.system.text import counted
+from resume_hooks.system.text import plural
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 
 
@@ -55,8 +55,8 @@ def _show_rollover(begun: summary.SummaryRollover, name: str, options: RolloverO
     made, found = carry_out(begun.plan, options.where, dry_run=True), material(begun.parent, options.where)
     tokens = round(found.characters / CHARACTERS_PER_TOKEN)
     said = (
-        f"{name} would be asked {counted(found.calls, 'time')} to read {len(found.numbers):,} of "
-        f"{counted(found.records, 'record')}, about {counted(tokens, 'token')}"
+        f"{name} would be asked {plural(found.calls, 'time')} to read {len(found.numbers):,} of "
+        f"{plural(found.records, 'record')}, about {plural(tokens, 'token')}"
     )
     report = _summary_report(name, material=With(found, {"tokens": tokens}))
     return print_child(options, made, {"summary": report}, lambda: receipt_text(made, [("summary", said)]))

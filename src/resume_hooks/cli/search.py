@@ -19,7 +19,7 @@ from resume_hooks.seam import answers
 from resume_hooks.search.engine import SearchResult, find, text_of
 from resume_hooks.search.scope import Scope, lineage_scope, project_at, project_of, session_scope
 from resume_hooks.sessions.agents.registry import ALL
-from resume_hooks.system.invocation import is_model, typed
+from resume_hooks.system.invocation import in_shell, is_model
 
 if TYPE_CHECKING:
     from resume_hooks.search.index.update import Progress
@@ -42,7 +42,7 @@ def search(options: SearchOptions) -> None:
     named = next((name for name in ("session", "lineage") if options.has(name)), None)
     scope = "all" if options.everywhere else named or project_folder_of_option(options.project)
     given = re.sub(r" --(limit|max-chars)[ =]\d+", "", shlex.join(click.get_current_context().obj or ()))
-    command = typed(given) if 0 < len(given) <= LONGEST else ""
+    command = in_shell(given) if 0 < len(given) <= LONGEST else ""
     mark, title = partial(click.style, fg="yellow", bold=True), partial(click.style, bold=True)
     options.emit(
         _hits_data(found, scope),

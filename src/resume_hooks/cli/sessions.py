@@ -21,7 +21,7 @@ from resume_hooks.sessions.agents.registry import agents, label_of, store_of
 from resume_hooks.sessions.child_titles import kind_beside
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.git_worktrees import project_of_folder
-from resume_hooks.system.text import counted, fit_columns, plain_line, width
+from resume_hooks.system.text import fit_columns, plain_line, plural, width
 
 PIPED = 200  # columns of a row that no terminal shows
 LEAST_TITLE = 24  # columns that a title keeps beside its marks
@@ -85,7 +85,7 @@ def _sessions_text(found: ListingPage, folder: str, options: SessionsOptions) ->
 
 
 def _subagent_lines(found: ListingPage) -> list[str]:
-    left = counted(found.helpers, "headless run")
+    left = plural(found.helpers, "headless run")
     return [f"Not listed: {left} of a single question; --helpers lists them."] if found.helpers else []
 
 

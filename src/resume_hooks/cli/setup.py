@@ -23,7 +23,7 @@ from resume_hooks.storage import stored_settings
 from resume_hooks.system import claude_cli, programs
 from resume_hooks.system.claude_settings import policy_file
 from resume_hooks.system.plugin_files import MARKETPLACE, NAME, assemble, is_packaged, plugin_folder
-from resume_hooks.system.text import counted
+from resume_hooks.system.text import plural
 
 LIMIT = 120  # seconds that one command of the client may take
 NOTHING = {"plugin": "", "commands": [], "ran": False, "goes": [], "stays": [], "script": ""}
@@ -69,7 +69,7 @@ def _vault_notes(where: Where) -> list[str]:
     if permission.allowed(where)[0] or not os.path.isdir(held_links.folder(where)):
         return list(filter(None, [permission.awaited(where)]))
     last = len(list(held_links.apart(where)))
-    lost = f", and with them {counted(last, 'file')} that Claude Code has no longer" if last else ""
+    lost = f", and with them {plural(last, 'file')} that Claude Code has no longer" if last else ""
     keep = "; to keep them: resume-hooks config vault on, then: resume-hooks restore" if last else ""
     return [f"The links that hold sessions go at the next start of Claude Code, or when restore is asked{lost}{keep}"]
 

@@ -13,7 +13,7 @@ from resume_hooks.cli.verbs.upkeep import SlashOptions
 from resume_hooks.hooks.prompt import card_of_trigger
 from resume_hooks.hooks.reply import MAX_INPUT
 from resume_hooks.hooks.triggers import SLASH, recognise_trigger
-from resume_hooks.system.invocation import typed
+from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.text import plain
 
 
@@ -26,5 +26,6 @@ def slash(options: SlashOptions) -> None:
     trigger = trigger._replace(text=text, hooked=False)
     shown = card_of_trigger(trigger, {"session_id": options.session_id})
     click.echo(
-        plain(shown) or f"resume-hooks: {trigger.name(trigger.verb)} is switched off ({typed('config triggers_off')})."
+        plain(shown)
+        or f"resume-hooks: {trigger.name(trigger.verb)} is switched off ({in_shell('config triggers_off')})."
     )

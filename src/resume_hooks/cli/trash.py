@@ -26,8 +26,8 @@ from resume_hooks.sessions.archived.layout import real
 from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived, find
 from resume_hooks.sessions.child_titles import word_of
 from resume_hooks.sessions.lineage_block import size_text
-from resume_hooks.system.invocation import resume_command, typed
-from resume_hooks.system.text import counted
+from resume_hooks.system.invocation import in_shell, resume_command
+from resume_hooks.system.text import plural
 
 STAYS = "The vault still has a copy of {title}. To remove that, too: {command}"
 SHOWN = 10  # derived sessions that are named one by one
@@ -69,7 +69,7 @@ def _delete_session(decided: Deletion, options: DeleteOptions, *, asks: bool) ->
         if agreed:
             facts = [("deleted", entry.title), ("id", entry.session_id), ("file", decided.session.path)]
             facts += [("project", entry.cwd or "unknown"), ("holds", held_text(entry))]
-            return f"{facts_table(facts)}\n\nBring it back: {typed(f'restore {entry.locator}')}"
+            return f"{facts_table(facts)}\n\nBring it back: {in_shell(f'restore {entry.locator}')}"
         return "Nothing was deleted." if asks else f"{deletion_facts(decided, options.where)}\n\nNothing was deleted."
 
     notes = []
@@ -81,7 +81,7 @@ def _delete_session(decided: Deletion, options: DeleteOptions, *, asks: bool) ->
 
 def _archived_ids_left(entries: Sequence[ArchivedSession], where: Where) -> list[str]:
     kept = (entry for entry in entries if find(entry.session_id, where))
-    return [STAYS.format(title=entry.title, command=typed(f"archive --forget {entry.session_id}")) for entry in kept]
+    return [STAYS.format(title=entry.title, command=in_shell(f"archive --forget {entry.session_id}")) for entry in kept]
 
 
 def _empty_trash(options: DeleteOptions, *, asks: bool) -> None:
@@ -109,7 +109,7 @@ def _empty_trash(options: DeleteOptions, *, asks: bool) -> None:
 
     notes = [f"{line} --damaged removes it." for line in stray_lines([stray for stray in strays if stray not in also])]
     if skipped := len(found) - len(wanted):
-        notes.append(f"{skipped:,} interrupted deletes stay: restore them first. {typed('restore --list')}")
+        notes.append(f"{skipped:,} interrupted deletes stay: restore them first. {in_shell('restore --list')}")
     options.emit(
         data | {"written": agreed}, text, [*notes, *(_archived_ids_left(gone, options.where) if agreed else [])]
     )
@@ -118,9 +118,9 @@ def _empty_trash(options: DeleteOptions, *, asks: bool) -> None:
 def _trash_question(entries: Sequence[ArchivedSession], strays: Sequence[StrayFolder]) -> str:
     damaged = sum(not stray.gone for stray in strays)
     half = len(strays) - damaged
-    said = [counted(len(entries), "session")] if entries else []
+    said = [plural(len(entries), "session")] if entries else []
     said += [f"{half:,} half-removed"] if half else []
-    said += [counted(damaged, "unknown folder")] if damaged else []
+    said += [plural(damaged, "unknown folder")] if damaged else []
     size = size_text(sum(entry.size for entry in entries) + sum(stray.size for stray in strays))
     return f"{' and '.join(said)}, {size}" if said else ""
 
@@ -145,7 +145,7 @@ def _dependents_text(decided: Deletion, where: Where) -> str:
     if not decided.derived:
         return ""
     count = len(decided.derived)
-    lines = [f"\n\n{counted(count, 'session')} came from it and will miss it:"]
+    lines = [f"\n\n{plural(count, 'session')} came from it and will miss it:"]
     lines += [
         f"  {child.row.session_id}  {word_of(child.row.kind)}  {child.row.title}" for child in decided.derived[:SHOWN]
     ]
@@ -217,7 +217,7 @@ def stray_lines(strays: Sequence[StrayFolder]) -> list[str]:
 
 def held_text(entry: ArchivedSession) -> str:
     """What a session takes, for people."""
-    return f"{size_text(entry.size)} in {counted(len(entry.parts), 'file')}"
+    return f"{size_text(entry.size)} in {plural(len(entry.parts), 'file')}"
 
 
 def _print_restorable(options: RestoreOptions) -> None:

@@ -26,7 +26,7 @@ from resume_hooks.reading.digest.opening import characters
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.claude_settings import policy_file
-from resume_hooks.system.invocation import typed
+from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records
 
@@ -74,7 +74,7 @@ def begin_in_place(text: str, event: dict[str, Any]) -> dict[str, Any]:
     UsageError for options; NothingToTrim where the client would not ask back, and send a request of its own.
     """
     if why := why_not_asked(event):
-        raise NothingToTrim(f"Nothing was trimmed here: {why}", f"A trimmed copy: {typed('trim')}, or type /trim.")
+        raise NothingToTrim(f"Nothing was trimmed here: {why}", f"A trimmed copy: {in_shell('trim')}, or type /trim.")
     options = text.removeprefix(HERE).strip()
     parse(options)
     return {"compact": TITLE, "options": options}
@@ -108,7 +108,7 @@ def answer_compaction(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _trim_asked_for(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
-    with time_limit(typed(f"trim {session.session_id}"), LIMIT):
+    with time_limit(in_shell(f"trim {session.session_id}"), LIMIT):
         scanned = plan.read(session)
         options = parse(reply.field(event, "options"))
         decided = in_client.plan(scanned, _shown_messages(event), options, where)
@@ -130,7 +130,7 @@ def compaction_choice(event: dict[str, Any]) -> dict[str, Any]:
     if not percent.isdigit() or int(percent) < choice_percent().get("tells", 101):
         return {}
     hook_state.write_note(TOLD, {"at": time.time()})
-    return {"text": CHOICE.format(percent=percent, trim=typed(f"config {SETTING} {TRIM}"), size=settings.USUAL_SIZE)}
+    return {"text": CHOICE.format(percent=percent, trim=in_shell(f"config {SETTING} {TRIM}"), size=settings.USUAL_SIZE)}
 
 
 def choice_percent() -> dict[str, Any]:

@@ -21,8 +21,8 @@ from resume_hooks.paths import Where, private_folder
 from resume_hooks.sessions.archived.layout import vault
 from resume_hooks.sessions.held_links import apart
 from resume_hooks.system.claude_settings import kept_days
-from resume_hooks.system.invocation import typed
-from resume_hooks.system.text import counted
+from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.text import plural
 
 LIMIT = 0.03  # seconds that a start spends on keeping, the last session begun aside; the client waits
 
@@ -103,9 +103,9 @@ def vault_line(event: dict[str, Any], where: Where) -> str:
         return ""
     days = kept_days(folder, where)
     return TOLD.format(
-        age="" if days is None else f" after {counted(days, 'day')}",
+        age="" if days is None else f" after {plural(days, 'day')}",
         room=settings.VAULT.replace("G", " GB"),
         awaited=permission.awaited(where),
-        on=typed("config vault on"),
-        off=typed("config vault off"),
+        on=in_shell("config vault on"),
+        off=in_shell("config vault off"),
     )

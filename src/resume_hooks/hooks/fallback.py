@@ -21,7 +21,7 @@ from resume_hooks.hooks.reply import host_of
 from resume_hooks.hooks.triggers import BARE, ROWS, UNASKED, Trigger, recognise_trigger, trigger_of_command
 from resume_hooks.paths import is_session_id, read_object
 from resume_hooks.system.clipboard import NOT_COPIED, copy
-from resume_hooks.system.invocation import typed
+from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.text import plain
 
 LOCK = "requirements.lock"
@@ -62,7 +62,7 @@ def answer_without_engine(trigger: Trigger, session_id: str) -> str:
     if trigger.pasted:
         return pasted_card(trigger.text)
     if trigger.verb == "help":
-        return f"{_state_and_remedy()}\n\n{help_card(typed('--help'), trigger)}"
+        return f"{_state_and_remedy()}\n\n{help_card(in_shell('--help'), trigger)}"
     if trigger.verb in {"resume", "session"} and is_session_id(session_id):
         card = session_card(session_id, NOT_COPIED if trigger.sign == BARE else copy(session_id), trigger)
         return f"{_state_and_remedy()}\n\n{card}" if trigger.verb == "resume" else card

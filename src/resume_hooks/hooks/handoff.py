@@ -30,7 +30,7 @@ from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.processes import client_pid, start_of_process
-from resume_hooks.system.text import counted
+from resume_hooks.system.text import plural
 from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
 
 BY_CLEAR = "or type /clear: the new session starts with this digest, too"
@@ -128,10 +128,10 @@ def handoff_card(receipt: Receipt, copied: Copied, next_step: str, facts: Sequen
 def _contents_lines(digest: Opening) -> Iterator[str]:
     """Lines on what the child carries (messages and list entries) and what it leaves out."""
     counts = ((digest.messages, "message"), *((shown_entries(digest.text, each), noun) for each, noun in COUNTED))
-    said = [counted(count, noun) for count, noun in counts if count]
+    said = [plural(count, noun) for count, noun in counts if count]
     yield f"carries {', '.join(said) or 'your prompts'}"
     if digest.left_out:
-        yield f"leaves out {counted(digest.left_out, 'message')}; a larger size holds more"
+        yield f"leaves out {plural(digest.left_out, 'message')}; a larger size holds more"
 
 
 def offer_clear(receipt: Receipt) -> bool:

@@ -22,7 +22,7 @@ from resume_hooks.paths import Where, is_session_id
 from resume_hooks.seam import answers
 from resume_hooks.sessions.session_files import session_file
 from resume_hooks.system.clipboard import NOT_COPIED
-from resume_hooks.system.invocation import typed
+from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.processes import is_asked_by_client
 from resume_hooks.system.text import plain, plain_line
 
@@ -91,7 +91,7 @@ def main() -> int:
     verb = trigger_of_command(command, "").verb
     if verb not in {*VERBS, PLAN} or not is_asked_by_client(Where()):
         row = ROWS.get(verb)
-        instead = f"In a shell: {typed(verb)}" if row and row.inside else f"Type {SLASH}{verb} there."
+        instead = f"In a shell: {in_shell(verb)}" if row and row.inside else f"Type {SLASH}{verb} there."
         sys.stderr.write(f"{REFUSED} {instead if verb in VERBS else ''}".rstrip() + "\n")
         return 1
     reply.write_reply(json.dumps(answer_module(command, event)).encode())
@@ -114,7 +114,7 @@ def answer_module(command: str, event: dict[str, Any]) -> dict[str, Any]:
         return prompt.run_guarded(lambda: work(event), told, trigger, event) if on_screen else {}
     told = _empty_reply if verb == UNASKED and trigger.text != "yes" else _text_reply
     if prompt.is_trigger_off(verb) or (verb == UNASKED and not on_screen):
-        return told(f"resume-hooks: {trigger.name(verb)} is switched off ({typed('config triggers_off')}).")
+        return told(f"resume-hooks: {trigger.name(verb)} is switched off ({in_shell('config triggers_off')}).")
     return prompt.run_guarded(lambda: _run_trigger(verb, trigger, event, on_screen=on_screen), told, trigger, event)
 
 

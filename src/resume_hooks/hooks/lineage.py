@@ -9,7 +9,7 @@ from resume_hooks.hooks.session_list.rows import cut_title
 from resume_hooks.sessions.lineage import KEPT, LEFT, MISSING, Ancestor, Family
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.record_references import SHORT
-from resume_hooks.system.invocation import typed
+from resume_hooks.system.invocation import in_shell
 
 MOST = 4  # sessions that a card of ten rows has room for
 
@@ -39,9 +39,9 @@ def lineage_card(rows: list[Ancestor]) -> str:
         dates = f" · {minute(row.created)} · {size_text(row.size)}" if row.created else ""
         lines.append(f"     {row.session_id or '(id unknown)'}{dates}")
         if number == 1 and len(shown) < count:
-            command = typed(f"lineage {rows[-1].session_id[:SHORT]}")
+            command = in_shell(f"lineage {rows[-1].session_id[:SHORT]}")
             lines.append(f"  {count - len(shown)} more between, in a shell: {command}")
     archived = next((row.session_id for row in rows if row.status == KEPT), "")
     if archived:
-        lines.append(f"An archived copy is restored first, in a shell: {typed(f'restore {archived}')}")
+        lines.append(f"An archived copy is restored first, in a shell: {in_shell(f'restore {archived}')}")
     return "\n".join([*lines, "/resume <id> opens one of them."])

@@ -91,9 +91,9 @@ def answer_trigger(trigger: Trigger, event: dict[str, Any]) -> str:
     if trigger.pasted:
         return pasted_card(trigger.text, busy=_is_busy(event, session_id))
     if trigger.verb == "help":
-        from resume_hooks.system.invocation import typed
+        from resume_hooks.system.invocation import in_shell
 
-        return help_card(typed("--help"), trigger)
+        return help_card(in_shell("--help"), trigger)
     _require_session_id(session_id)
     if trigger.verb == "session":
         return session_card(session_id, copy_by_setting(session_id), trigger)
@@ -154,16 +154,16 @@ def _is_busy(event: dict[str, Any], session_id: str) -> bool:
 
 def _bug_text(error: Exception, trigger: Trigger) -> str:
     from resume_hooks.system import bug_log  # only a bug waits for it
-    from resume_hooks.system.invocation import typed
+    from resume_hooks.system.invocation import in_shell
     from resume_hooks.version import __version__  # only a bug waits for it
 
     bug_log.log_bug(f">{trigger.verb}", __version__, error)
     kept = f"\n\n{_typed_text_line(trigger.text)}" if trigger.text else ""
     return (
         f"resume-hooks failed ({type(error).__name__}: {error}). It changed none of your sessions or files; "
-        f"a new session that it had made by then is in `{typed('sessions')}`.{kept}\n\n"
+        f"a new session that it had made by then is in `{in_shell('sessions')}`.{kept}\n\n"
         f"Your prompt was not sent.{' Put a space before > to send it as it is.' if trigger.sign == TYPED else ''}\n"
-        f"To see what is wrong, in a shell:\n  {typed('doctor')}\n\nThen try again."
+        f"To see what is wrong, in a shell:\n  {in_shell('doctor')}\n\nThen try again."
     )
 
 

@@ -22,7 +22,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import readable
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.clipboard import Copied
-from resume_hooks.system.invocation import typed
+from resume_hooks.system.invocation import in_shell
 
 EVERYWHERE = "--all"  # the word before others that means every project
 _OPTION = re.compile(r'"[^"]*"?|(?<!\S)(--[a-z][a-z-]*)')  # what looks like an option outside of quotes
@@ -94,7 +94,7 @@ class Request(NamedTuple):
     @property
     def command(self) -> str:
         """The same in a shell."""
-        return typed(f"{self.trigger.verb} {self.session_id}")
+        return in_shell(f"{self.trigger.verb} {self.session_id}")
 
 
 def parse_search_words(text: str) -> tuple[bool, str]:

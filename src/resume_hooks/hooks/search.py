@@ -26,8 +26,8 @@ from resume_hooks.search.roles import MOST_LIMIT
 from resume_hooks.search.scope import Scope, project_at, project_of
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agent_named, label_of
-from resume_hooks.system.invocation import typed
-from resume_hooks.system.text import counted, one_line, plain_line, width
+from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.text import one_line, plain_line, plural, width
 
 HITS, ROWS, TITLE = 4, 10, 28  # hits and rows of a card, and columns of a title in it
 LONGEST = 200  # characters of a query that a command is worth printing with
@@ -48,7 +48,7 @@ def answer(request: Request) -> TriggerAnswer:
 
 def _search_command(words: str, *, everywhere: bool, limit: int = 0) -> str:
     options = [*([EVERYWHERE] if everywhere else []), *([f"--limit={min(limit, MOST_LIMIT)}"] if limit else [])]
-    return typed(shlex.join(["search", *options, words]))
+    return in_shell(shlex.join(["search", *options, words]))
 
 
 def search_card(found: SearchResult, search: str, *, everywhere: bool = False) -> str:
@@ -73,7 +73,7 @@ def search_card(found: SearchResult, search: str, *, everywhere: bool = False) -
 def _hit_count(found: SearchResult, *, everywhere: bool) -> str:
     nothing = f"nothing found in {'any' if everywhere else 'this'} project{'' if found.whole else ' yet'}"
     least = "at least " if found.more else ""
-    said = f"{least}{counted(found.total, 'turn')}{doubt(found)}" if found.hits else nothing
+    said = f"{least}{plural(found.total, 'turn')}{doubt(found)}" if found.hits else nothing
     return f"{said}{f' · {one_line(plain_line(found.how), 2 * ROW)}' if found.how else ''}"
 
 

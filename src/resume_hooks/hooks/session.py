@@ -20,7 +20,7 @@ from resume_hooks.hooks import hook_state, pending_handoff, reply, start_parts
 from resume_hooks.hooks.pending_handoff import PendingHandoff
 from resume_hooks.paths import TASKS, Where, is_session_id, open_regular
 from resume_hooks.sessions.link_log import Link, record_link, record_superseded
-from resume_hooks.system.invocation import typed
+from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.processes import client_pid
 from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR
 from resume_hooks.transcripts.lines import GIANT
@@ -184,7 +184,7 @@ def _giant_file_line(session_id: str, path: str) -> str:
         return ""
     if size < GIANT or reply.is_headless():
         return ""
-    command = typed(f"archive --slim {session_id[:8]}")
+    command = in_shell(f"archive --slim {session_id[:8]}")
     return (
         f"this session's file has {size // 1_000_000:,} MB, and a client may hang over it; for a small copy: {command}"
     )

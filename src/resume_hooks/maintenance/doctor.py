@@ -28,7 +28,7 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system import bug_log, claude_cli, clipboard, programs
 from resume_hooks.system.claude_settings import policy_file
 from resume_hooks.system.plugin_files import MARKETPLACE, NAME, plugin_folder
-from resume_hooks.system.text import counted
+from resume_hooks.system.text import plural
 from resume_hooks.transcripts.lines import GIANT, GIANT_LINE, longest_line
 from resume_hooks.transcripts.transcript import is_live_part_within
 from resume_hooks.version import __version__
@@ -189,7 +189,7 @@ def _agents(_: str) -> Finding:
     for agent in registry.others(where):
         if agent.name in registry.PARTIAL:
             continue
-        told.append(f"{agent.label}: {counted(len(agent.store.sessions()), 'session')}")
+        told.append(f"{agent.label}: {plural(len(agent.store.sessions()), 'session')}")
         if installs := agent.without_plugin(NAME):
             told[-1] += ", without the plugin"
             without.append(installs)
@@ -220,7 +220,7 @@ def _transcripts(cwd: str) -> Finding:
     if not everywhere:
         remedy = "Start Claude Code once, or set CLAUDE_CONFIG_DIR to the folder that it uses."
         return note(f"none under {Where().projects}", remedy, "none")
-    return ok(f"{counted(everywhere, 'session')}, {here:,} of this folder, under {Where().projects}")
+    return ok(f"{plural(everywhere, 'session')}, {here:,} of this folder, under {Where().projects}")
 
 
 def _giants(_: str) -> Finding:
@@ -252,10 +252,10 @@ def _expiry(cwd: str) -> Finding:
     said = f"cleanupPeriodDays in {path}" if path else "no setting, so the client's default"
     if days is None:
         return ok(f"the client deletes no session ({said} is no number of days)", code="never")
-    text = f"sessions are deleted {counted(days, 'day')} after their last write ({said})"
+    text = f"sessions are deleted {plural(days, 'day')} after their last write ({said})"
     if found.first is None:
         return ok(f"{text}; none within seven days")
-    text += f"; {counted(found.sessions, 'session')} in {counted(found.projects, 'project')}"
+    text += f"; {plural(found.sessions, 'session')} in {plural(found.projects, 'project')}"
     text += f", and files of {found.younger:,} younger ones," if found.younger else ""
     text += f" expire{'s' if found.sessions == 1 and not found.younger else ''} within seven days"
     text += f", from {clock.minute(clock.from_epoch(found.first))} UTC on"
@@ -366,8 +366,8 @@ def _index(_: str) -> Finding:
         return problem(f"a newer resume-hooks wrote {status.file}", "Update this one.", "newer")
     if status.state != "ready":
         return note(f"{status.state}; the next search makes it anew", code=f"{status.state}")
-    behind = f", {counted(status.behind, 'file')} behind; the next search reads them" if status.behind else ""
-    return ok(f"{size_text(status.size)} for {counted(status.transcripts, 'transcript')}{behind}")
+    behind = f", {plural(status.behind, 'file')} behind; the next search reads them" if status.behind else ""
+    return ok(f"{size_text(status.size)} for {plural(status.transcripts, 'transcript')}{behind}")
 
 
 def _trash(_: str) -> Finding:
@@ -403,7 +403,7 @@ def _vault(_: str) -> Finding:
     if why := held.why_not(Where()):
         return note(f"{size}; none is held against an early deletion: {why}", code="unheld")
     if os.path.isdir(held_links.folder(Where())) and (missing := held.unheld(Where())):
-        said = f"{size}; {counted(missing, 'session')} not held against an early deletion: no link could be made"
+        said = f"{size}; {plural(missing, 'session')} not held against an early deletion: no link could be made"
         return note(said, f"See whether links can be made from {Where().projects} to {Where().state}.", "unheld")
     return ok(size if kept else "empty")
 

@@ -18,9 +18,9 @@ from resume_hooks.sessions.held_links import FOLDER, apart, folder
 from resume_hooks.storage import removal
 from resume_hooks.storage.state_file import failing_as
 from resume_hooks.system import claude_cli
-from resume_hooks.system.invocation import quote_word, typed
+from resume_hooks.system.invocation import in_shell, quote_word
 from resume_hooks.system.plugin_files import MARKETPLACE, NAME, is_assembled, plugin_folder
-from resume_hooks.system.text import counted
+from resume_hooks.system.text import plural
 
 FILES = (
     "links.jsonl", "settings.json", "stats.json", "audit.json", "vault-told", "log/errors.log", "log/errors.log.1",
@@ -100,7 +100,7 @@ def left_in(state: str, goes: Collection[str]) -> list[str]:
 
 
 def _of_ours(where: Where, goes: Collection[str] | None) -> list[Left]:
-    state, purge = where.state, typed("install --remove --purge")
+    state, purge = where.state, in_shell("install --remove --purge")
     left = left_in(state, goes or _copies())
     if goes is None:
         whole = [Left(state, "links, settings, index, notes", purge)] if os.path.isdir(state) else []
@@ -122,7 +122,7 @@ def _of_the_client(where: Where, commands: Collection[Collection[str]]) -> list[
     ]
     if count := _scripts_that_name_us(where):
         scripts = os.path.join(where.config, "session-env")
-        kind = f"the shell function `{NAME}` in scripts of {counted(count, 'session')}, which finds no engine any more"
+        kind = f"the shell function `{NAME}` in scripts of {plural(count, 'session')}, which finds no engine any more"
         rows.append(
             Left(scripts, kind, f"find {quote_word(scripts)} -name '*.sh' -exec sed -i.old '/^{NAME}()/d' {{}} +")
         )

@@ -16,7 +16,7 @@ _NAMED = re.compile(r"(?:\A|(?<=: )|(?<=\brun )|(?<=\bwith )|(?<=\bsee )|(?<=\bS
 """Where a remedy names a command of ours; elsewhere our name is that of the program."""
 
 
-def typed(words: str) -> str:
+def in_shell(words: str) -> str:
     """The shell command that runs us with ``words``; the plugin alone puts no ``resume-hooks`` on PATH.
 
     To Claude Code's model that name is a function of its shell (see hooks/session-start); the plugin lets it through.
@@ -33,8 +33,8 @@ def in_any_shell(words: str) -> str:
 
 
 def with_shell_commands(remedy: str) -> str:
-    """A remedy with each command in it as ``typed`` has it."""
-    return _NAMED.sub(lambda _: typed(""), remedy)
+    """A remedy with each command in it as ``in_shell`` has it."""
+    return _NAMED.sub(lambda _: in_shell(""), remedy)
 
 
 def is_model() -> bool:

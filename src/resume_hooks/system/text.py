@@ -95,7 +95,7 @@ def _utf16(text: str) -> bytes:
     return text.encode("utf-16-le", "replace")
 
 
-def counted(count: int, noun: str) -> str:
+def plural(count: int, noun: str) -> str:
     """A number with its noun, in the plural unless it is one."""
     return f"{count:,} {noun}{'s' * (count != 1)}"
 

@@ -31,7 +31,7 @@ from resume_hooks.storage.atomic import create_session
 from resume_hooks.storage.move import digest, is_same, is_stub, second_name
 from resume_hooks.storage.state_file import sweep, sync_folder
 from resume_hooks.system.claude_settings import kept_days
-from resume_hooks.system.text import counted, encodable, plain_line
+from resume_hooks.system.text import encodable, plain_line, plural
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.raw_edit import with_session_id
 
@@ -154,7 +154,7 @@ def _aged(archived: ArchivedSession, where: Where) -> list[str]:
     aged = days is not None and archived.transcript.mtime_ns / 1e9 < floor(archived.cwd, where)
     if not aged or days is None:
         return []
-    return [AGED.format(kept=counted(days, "day"), left=counted(spare(days), "day"))]
+    return [AGED.format(kept=plural(days, "day"), left=plural(spare(days), "day"))]
 
 
 def write(decided: Retrieval, where: Where) -> Retrieval:

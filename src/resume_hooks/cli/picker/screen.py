@@ -37,7 +37,7 @@ from resume_hooks.hooks.session_list.rows import cut_to_columns, hit_line, home_
 from resume_hooks.hooks.session_list.state import Choices, Listed
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
-from resume_hooks.system.text import counted
+from resume_hooks.system.text import plural
 
 ESCAPE = 0.1  # seconds that a lone Esc is waited for the rest of a key's sequence; enough for a slow line
 ENDINGS = (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))  # after the screen was given back
@@ -153,7 +153,7 @@ class Chooser:
         shown, count = len(self.choices.fitting), self.choices.count
         said = f"{shown:,} of {count:,}" if shown != count else f"{count:,}"
         more = "" if self._loading is not None and self._loading.done else " ..."
-        behind = f" · {counted(self._behind, 'file')} not indexed yet" if self._behind and self._typed.text else ""
+        behind = f" · {plural(self._behind, 'file')} not indexed yet" if self._behind and self._typed.text else ""
         return f"Resume a session · {what} · {said}{more}{behind}"
 
     def nothing(self) -> str:

@@ -23,7 +23,7 @@ from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.agents.registry import OPENED
 from resume_hooks.sessions.project_folder import home_folder
-from resume_hooks.system.invocation import resume_command, typed
+from resume_hooks.system.invocation import in_shell, resume_command
 from resume_hooks.system.text import plain
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import was_compacted
@@ -116,7 +116,7 @@ def update_pane(event: dict[str, Any], path: str | None, where: Where) -> dict[s
     if asked.step == PAGE:
         return _page_reply(asked, event, where)
     folder = home_folder(HeadTail(path), where) if path else current_folder()
-    with time_limit(typed("resume")):
+    with time_limit(in_shell("resume")):
         return _list_reply(asked, folder, where)
 
 
@@ -309,7 +309,7 @@ def open_marked_session(word: str, event: dict[str, Any], here: str, where: Wher
         from resume_hooks.hooks.child_cards import opened_child_text as opened_card
 
         cut, option = (BeforeCompaction(), " --before-compaction") if word == UNDO else (None, "")
-        with time_limit(typed(f"fork {row.session_id}{option}")):
+        with time_limit(in_shell(f"fork {row.session_id}{option}")):
             plan = fork.plan(locate.session_file(row.path), where, cut=cut)
         made = write(plan, where)
         return _open_session_reply(made.session_id, row, event, opened_card(made))
@@ -322,7 +322,7 @@ def _open_session_reply(session_id: str, row: ListedSession, event: dict[str, An
     """Open a session of this project in the running client; of another one copy the command that does."""
     command = resume_command(row.folder, session_id)
     if not os.path.isdir(row.folder):
-        raise SessionNotFound(f"Its folder {row.folder} is gone", f"In a shell: {typed(f'resume {session_id}')}")
+        raise SessionNotFound(f"Its folder {row.folder} is gone", f"In a shell: {in_shell(f'resume {session_id}')}")
     by_hand = plain(f"To open it, in a shell: {command}")
     if _is_at_home(row, event):
         return {"open": session_id, "by_hand": by_hand, "fill": "", "remark": plain(remark)}

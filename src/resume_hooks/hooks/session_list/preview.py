@@ -20,7 +20,7 @@ from resume_hooks.sessions.agents.registry import readable
 from resume_hooks.sessions.child_titles import word_of
 from resume_hooks.sessions.lineage import KEPT, MISSING, Ancestor, Family
 from resume_hooks.sessions.lineage_block import size_text
-from resume_hooks.system.text import counted, plain_line
+from resume_hooks.system.text import plain_line, plural
 
 OUTLINE, LINEAGE, TABLE = KINDS = ("outline", "lineage", "table")
 WHOLE = 32 * 1024 * 1024  # bytes of a file up to which all of it is outlined: a third of a second
@@ -47,7 +47,7 @@ def _outline_lines(row: ListedSession, where: Where) -> list[str]:
     lines = [[_turn_line(turn, whole=whole), *agents.get(turn.number, ())] for turn in reversed(found.turns)]
     turns = [*agents.get(None, ()), *chain.from_iterable(lines)]
     if whole:
-        return [f"{counted(found.turn_count, 'turn')}, newest first", *turns]
+        return [f"{plural(found.turn_count, 'turn')}, newest first", *turns]
     said = f"{size_text(row.size)}: of it the last {size_text(END)}, newest turn first"
     return [said, *(turns or ["no whole turn there"])]
 
@@ -62,7 +62,7 @@ def _turn_line(turn: OutlineTurn, *, whole: bool) -> str:
 
 def _lineage_lines(row: ListedSession, where: Where) -> list[str]:
     rows = Family(where).lineage(row.path)
-    lines = [f"{counted(len(rows), 'session')}, oldest first"]
+    lines = [f"{plural(len(rows), 'session')}, oldest first"]
     for number, one in enumerate(rows, 1):
         lines += _generation_lines(number, one)
     return lines

@@ -23,8 +23,8 @@ from resume_hooks.sessions.locate import SessionFile, all_sessions, sessions_of
 from resume_hooks.sessions.project_folder import home_folder, only_maker
 from resume_hooks.sessions.session_files import belongs
 from resume_hooks.system.git_worktrees import as_started, removed_worktrees, started_folders
-from resume_hooks.system.invocation import quote_word, typed
-from resume_hooks.system.text import counted, plain_line
+from resume_hooks.system.invocation import in_shell, quote_word
+from resume_hooks.system.text import plain_line, plural
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import read_parent
 
@@ -123,8 +123,8 @@ def others(old: str, new: str, where: Where) -> str:
     """The answer to ``of the others of a folder``; ``""`` where it is still there, or each has a copy in ``new``."""
     there = _copied(new, where)
     left = [] if is_left(old, where) else [one for one in spoken_sessions(old, where) if one.session_id not in there]
-    command = typed(f"rehome {quote_word(old)} --home {quote_word(new)}")
-    return f"{counted(len(left), 'other session')} of {plain_line(old)} can come too: {command}" if left else ""
+    command = in_shell(f"rehome {quote_word(old)} --home {quote_word(new)}")
+    return f"{plural(len(left), 'other session')} of {plain_line(old)} can come too: {command}" if left else ""
 
 
 def _with_sessions(folders: Iterable[str], where: Where) -> list[str]:
@@ -170,6 +170,6 @@ def _here(event: dict[str, Any]) -> str:
 
 
 def _told(old: str, where: Where) -> str:
-    count = counted(len(spoken_sessions(old, where)), "session")
+    count = plural(len(spoken_sessions(old, where)), "session")
     gone = f"This repository was in {plain_line(old)}, which has {count} and is gone"
-    return f"{gone}; to copy them here, in a shell in this folder: {typed('rehome')}"
+    return f"{gone}; to copy them here, in a shell in this folder: {in_shell('rehome')}"

@@ -29,7 +29,7 @@ from resume_hooks.parts.smart_trim import preview
 from resume_hooks.parts.smart_trim.ask import MAX_PIECES, ModelAnswer, ask, parts, task
 from resume_hooks.parts.smart_trim.offer import Offer, acting, digest_of, offer, smart_options
 from resume_hooks.parts.smart_trim.plan import KIND, Verdict, of_model, of_rules
-from resume_hooks.system.invocation import typed
+from resume_hooks.system.invocation import in_shell
 
 PLANNING = 10.0
 """Seconds in which it is found out what can go."""
@@ -56,7 +56,7 @@ def answer(request: Request, instructions: str) -> TriggerAnswer:
         named = settings.load(request.where)["summary_model"]
         why = "its cache is cold" if named.source == "default" else f"summary_model names {named.value}"
         raise HeadlessFailed(f"{COLD}{why}", _in_shell(request))
-    with time_limit(typed(f"trim --smart {request.session_id}"), PLANNING):
+    with time_limit(in_shell(f"trim --smart {request.session_id}"), PLANNING):
         offered = _offered(request, instructions)
         if own.asked:
             return _shown(request, own, offered)

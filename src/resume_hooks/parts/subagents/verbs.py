@@ -22,7 +22,7 @@ from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import agent_type, beside_sessions, subagent_name, subagents_in, title_of
 from resume_hooks.system.git_worktrees import project_of_folder
-from resume_hooks.system.invocation import typed
+from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 
@@ -110,4 +110,4 @@ def _text(shown: list[ListedSubagent]) -> str:
         for one in shown
     ]
     table = column_table(HEADS, rows, len(HEADS), shutil.get_terminal_size((200, 0)).columns)
-    return f"{table}\nAs a session of its own: {typed('handoff SUB-AGENT')}, or {typed('fork SUB-AGENT')}"
+    return f"{table}\nAs a session of its own: {in_shell('handoff SUB-AGENT')}, or {in_shell('fork SUB-AGENT')}"

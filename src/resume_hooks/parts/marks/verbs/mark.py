@@ -12,7 +12,7 @@ from resume_hooks.parts.marks.verbs import MarkOptions
 from resume_hooks.sessions.agents.registry import require_whole
 from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.locate import SessionFile, resolve_transcript
-from resume_hooks.system.invocation import typed
+from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.text import one_line
 
 
@@ -84,6 +84,6 @@ def _text(mark: Mark | None, replaced: Mark | None, done: str) -> str:
             ("after", f"{mark.session_id}:{mark.record}"),
             ("set", mark.started_at),
             *([("replaces", one_line(replaced.goal, 300) or replaced.started_at)] if replaced else []),
-            *([("back to it", typed(f"back {mark.session_id} --report TEXT"))] if done != "forgotten" else []),
+            *([("back to it", in_shell(f"back {mark.session_id} --report TEXT"))] if done != "forgotten" else []),
         ]
     )

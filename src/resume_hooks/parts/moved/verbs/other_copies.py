@@ -11,8 +11,8 @@ from resume_hooks.cli.verbs.archives import DeleteOptions
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.moved.copies import choose
 from resume_hooks.sessions.archived.layout import real
-from resume_hooks.system.invocation import typed
-from resume_hooks.system.text import counted
+from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.text import plural
 
 
 def delete_others(options: DeleteOptions) -> None:
@@ -26,7 +26,7 @@ def delete_others(options: DeleteOptions) -> None:
     if not (options.force or options.dry_run):
         delete.require_quiet(chosen.kept, options.where)
     stays = f"{chosen.kept.path} stays"
-    lost = f"; {counted(chosen.missing, 'record')} of the others {'are' if chosen.missing > 1 else 'is'} not in it"
+    lost = f"; {plural(chosen.missing, 'record')} of the others {'are' if chosen.missing > 1 else 'is'} not in it"
     stays += lost if chosen.missing else ", and holds all that the others hold"
     if asks:
         say("\n\n".join([stays, *(deletion_facts(plan, options.where) for plan in plans)]))
@@ -38,7 +38,7 @@ def delete_others(options: DeleteOptions) -> None:
         files = "\n".join(f"  {real(entry.place, options.where)}" for entry in entries)
         if not agreed:
             return f"{stays}. Would go to the trash:\n{files}\n\nNothing was deleted."
-        back = "\n".join(f"  {typed(f'restore {entry.locator}')}" for entry in entries)
+        back = "\n".join(f"  {in_shell(f'restore {entry.locator}')}" for entry in entries)
         return f"{stays}. Moved to the trash:\n{files}\n\nBring it back:\n{back}"
 
     options.emit(data, text)

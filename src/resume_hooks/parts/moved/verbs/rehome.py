@@ -9,7 +9,7 @@ from resume_hooks.cli.output import facts_table, work_progress
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.parts.moved.rehome import THERE, former_folder, is_left, own_sessions, rehome
 from resume_hooks.parts.moved.verbs import RehomeOptions
-from resume_hooks.system.text import counted
+from resume_hooks.system.text import plural
 
 
 def rehome_folder(options: RehomeOptions) -> int:
@@ -28,7 +28,7 @@ def rehome_folder(options: RehomeOptions) -> int:
     warnings = list(dict.fromkeys(warning for receipt in made for warning in receipt.warnings))
     data = {"was": old, "home": new, "made": made, "left_out": left}
     verb = "Would copy" if options.dry_run else "Copied"
-    head = f"{verb} {counted(len(made), 'session')} of {old} to {new}; the sessions themselves stay as they are."
+    head = f"{verb} {plural(len(made), 'session')} of {old} to {new}; the sessions themselves stay as they are."
     rows: list[tuple[str, object]] = [(one.parent_session_id[:8], f"{one.session_id}  {one.title}") for one in made]
     rows += ((one.session_id[:8], f"not copied: {one.why}") for one in left)
     options.emit(data, lambda: f"{head}\n\n{facts_table(rows)}", warnings)

@@ -18,8 +18,8 @@ from resume_hooks.parts.rewind_files.verbs import RewindFilesOptions
 from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.open_sessions import why_open
-from resume_hooks.system.invocation import typed
-from resume_hooks.system.text import counted, plain, plain_line
+from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.text import plain, plain_line, plural
 
 MOST_LINES = 400  # lines of differences that are shown in all
 NAMED = 3  # files that a refusal names
@@ -45,7 +45,7 @@ def rewind_files(options: RewindFilesOptions) -> int:
     if not options.dry_run:
         _require_complete(decided, partial=options.partial)
     gone = sum(change.action == "delete" for change in decided.wanted)
-    files = f"{counted(len(decided.wanted), 'file')} back{f' ({gone:,} of them deleted)' if gone else ''}"
+    files = f"{plural(len(decided.wanted), 'file')} back{f' ({gone:,} of them deleted)' if gone else ''}"
     agreed = bool(decided.wanted) and options.agreed(f"Put {files}?", asks=asks)
     kept = writing.write(decided, options.where) if agreed else ""
     options.emit(_data(asked, kept), lambda: _outcome(asked, kept, seen=asks), () if asks else notes)
@@ -78,11 +78,11 @@ def _require_complete(decided: FilesPlan, *, partial: bool) -> None:
     named = "; ".join(f"{plain_line(change.place.path)}: {change.why}" for change in left[:NAMED])
     more = f"; and {len(left) - NAMED:,} more" if len(left) > NAMED else ""
     rest = (
-        f"--partial puts the other {counted(len(decided.wanted), 'file')} back."
+        f"--partial puts the other {plural(len(decided.wanted), 'file')} back."
         if decided.wanted
         else "The others are unchanged."
     )
-    raise CantRestore(f"{counted(len(left), 'file')} can't be put back: {named}{more}", f"Nothing was written. {rest}")
+    raise CantRestore(f"{plural(len(left), 'file')} can't be put back: {named}{more}", f"Nothing was written. {rest}")
 
 
 def _warnings(asked: _Asked) -> list[str]:
@@ -120,9 +120,9 @@ def _status(change: Change, *, written: bool) -> str:
 def _outcome(asked: _Asked, kept: str, *, seen: bool) -> str:
     decided = asked.decided
     if kept:
-        undo = typed(f"rewind-files {decided.session_id} --undo")
+        undo = in_shell(f"rewind-files {decided.session_id} --undo")
         done = facts_table(
-            [("put back", counted(len(decided.wanted), "file")), ("copies", kept), ("take it back", undo)]
+            [("put back", plural(len(decided.wanted), "file")), ("copies", kept), ("take it back", undo)]
         )
     else:
         done = "Nothing was written." if decided.wanted else _nothing(asked)
@@ -134,7 +134,7 @@ def _outcome(asked: _Asked, kept: str, *, seen: bool) -> str:
 def _nothing(asked: _Asked) -> str:
     decided = asked.decided
     if decided.left:
-        return f"Nothing was written: {counted(len(decided.left), 'file')} can't be put back, and no other differs."
+        return f"Nothing was written: {plural(len(decided.left), 'file')} can't be put back, and no other differs."
     if decided.takes_back:
         last = plain_line(decided.takes_back)
         return f"Nothing to undo: every file is already as before the last rewind-files of {last}."

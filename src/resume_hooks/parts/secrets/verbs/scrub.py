@@ -25,8 +25,8 @@ from resume_hooks.parts.secrets.verbs import ScrubOptions
 from resume_hooks.paths import Where, project_names
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import store_of
-from resume_hooks.system.invocation import typed
-from resume_hooks.system.text import counted
+from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.text import plural
 from resume_hooks.transcripts.head_tail import HeadTail
 
 MOST_LISTED = 200  # secrets that are listed to people; ``--json`` lists all
@@ -81,7 +81,7 @@ def _in_a_child(found: ScrubFindings, options: ScrubOptions) -> int:
         words = ["scrub", found.session.session_id, "--in-place"]
         words += [word for kind in options.kind for word in ("--kind", kind)]
         words += ["--secret-stdin"] if options.secret_stdin else []
-        warnings.append(_REMAIN + ("" if foreign else f" Take them out: {typed(shlex.join(words))}"))
+        warnings.append(_REMAIN + ("" if foreign else f" Take them out: {in_shell(shlex.join(words))}"))
     if found.scanner.finds_in_folder(HeadTail(found.session.path).cwd.encode("utf-8", "surrogatepass")):
         warnings.append(_IN_FOLDER)
     _answer(found, options, made, warnings)
@@ -205,7 +205,7 @@ def list_secrets(options: ScrubOptions) -> int:
 
 def render(found: Audit, reach: str = "") -> str:
     """The secrets for people, oldest first, how many of each kind, and what to do; ``reach`` says whose files."""
-    looked = counted(found.files, "file") + reach
+    looked = plural(found.files, "file") + reach
     if not found.leaks:
         return f"No secrets found in {looked}." + (" Some could not be looked at." if found.unread else "")
     rows = []
@@ -219,10 +219,10 @@ def render(found: Audit, reach: str = "") -> str:
     counts = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
     session = next((leak.session_id for leak in found.leaks if leak.session_id), "SESSION")
     rows += [
-        f"{counted(len(found.leaks), 'place')} with secrets in {looked}: {counts}.",
+        f"{plural(len(found.leaks), 'place')} with secrets in {looked}: {counts}.",
         "Change each secret where it is valid: whoever could read these files may have it.",
-        f"Then take it out of the session and every copy of it: {typed(f'scrub {session} --in-place')}",
-        f"Or continue in a child without it; the session keeps it: {typed(f'scrub {session}')}",
+        f"Then take it out of the session and every copy of it: {in_shell(f'scrub {session} --in-place')}",
+        f"Or continue in a child without it; the session keeps it: {in_shell(f'scrub {session}')}",
         "Exports leave secrets out by themselves.",
     ]
     if any(leak.place == FOLDER for leak in found.leaks):
@@ -237,6 +237,6 @@ def _sessions_listed(options: ScrubOptions) -> tuple[set[str] | None, str]:
     if options.project:
         names = project_names(current_folder(), options.where)
         sessions = {session.session_id for session in store_of(options.where).sessions(names)}
-        return sessions, f" of this project's {counted(len(sessions), 'session')} (others: --all)"
+        return sessions, f" of this project's {plural(len(sessions), 'session')} (others: --all)"
     session_id = options.locate_session(foreign=True).session_id
     return {session_id}, f" of session {session_id[:8]} alone (others: --project, --all)"

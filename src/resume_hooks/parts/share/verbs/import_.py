@@ -24,7 +24,7 @@ from resume_hooks.paths import Where, canonical
 from resume_hooks.sessions.locator_forms import IMPORT_ADDRESS, is_address
 from resume_hooks.sessions.project_folder import only_maker
 from resume_hooks.storage.staging import MAX_BYTES, PIECE, file_chunks, taken_in
-from resume_hooks.system.text import counted, plain_line
+from resume_hooks.system.text import plain_line, plural
 
 STDIN = "-"
 UNVERIFIED = "What it says is not verified: it is whatever its author wrote."
@@ -113,7 +113,7 @@ def _text(decided: ImportPlan, made: Receipt, *, known: bool) -> str:
             ("from", plain_line(decided.source.name)),
             ("sha256", decided.source.sha256),
             *([("id", made.session_id), ("file", made.file)] if made.written else []),
-            ("took over", f"{counted(decided.records, 'record')} of {counted(decided.lines, 'line')}{damaged}{hidden}"),
+            ("took over", f"{plural(decided.records, 'record')} of {plural(decided.lines, 'line')}{damaged}{hidden}"),
             ("tokens", f"about {made.tokens_after:,}"),
             ("checks", checks_text(made)),
             ("note", UNVERIFIED),
@@ -128,8 +128,8 @@ def _brought_bundle(taken: ImportSource, wish: BundleOptions) -> tuple[list[Impo
         found = import_sessions(packed, taken.name, wish, Where())
         damaged = sum(each.sums.damaged for each in packed)
         lost = sum(each.sums.left_out + each.refused for each in packed)
-    said = [f"{counted(damaged, 'damaged line')} left out: no bundle holds such."] if damaged else []
-    said += [f"{counted(lost, 'file')} beside the sessions did not come along."] if lost else []
+    said = [f"{plural(damaged, 'damaged line')} left out: no bundle holds such."] if damaged else []
+    said += [f"{plural(lost, 'file')} beside the sessions did not come along."] if lost else []
     return found, said + ([BACKUPS_STAY] if wish.whole else [])
 
 

@@ -13,8 +13,8 @@ from resume_hooks.parts.share.verbs import ShareOptions
 from resume_hooks.parts.share.verbs.export import left_out_text, lineage_or_alone, place_of, receipt
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.git_worktrees import root_above
-from resume_hooks.system.invocation import quote_word, typed
-from resume_hooks.system.text import counted
+from resume_hooks.system.invocation import in_shell, quote_word
+from resume_hooks.system.text import plural
 
 TRIMMED = (
     "What was trimmed from this session is shared as placeholders alone. To share it whole: {command}, then share the "
@@ -31,7 +31,7 @@ def share(options: ShareOptions) -> None:
     sessions, warnings = lineage_or_alone(session, options)
     trimmed = read_trimmed(session)
     if (trimmed.trimmed or trimmed.undone) and len(sessions) == 1:
-        warnings = [*warnings, TRIMMED.format(command=typed(f"untrim {session.session_id[:8]} --all"))]
+        warnings = [*warnings, TRIMMED.format(command=in_shell(f"untrim {session.session_id[:8]} --all"))]
     with scan_progress(session.path, quiet=options.as_json) as watching:
         document = Document(sessions, PAGE, options.where, watching)
     path = place_of(options.output, document.name)
@@ -65,6 +65,6 @@ def _taken(bundle: PackedBundle) -> list[tuple[str, object]]:
     taken = bundle.taken
     rows: list[tuple[str, object]] = [
         ("secrets", left_out_text(dict(taken.kinds))),
-        ("home folders", f"{counted(taken.folders, 'place')}, shown as ~"),
+        ("home folders", f"{plural(taken.folders, 'place')}, shown as ~"),
     ]
     return rows + ([("images", f"{taken.pictures:,}, not looked into")] if taken.pictures else [])

@@ -27,8 +27,8 @@ from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import ALL
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.git_worktrees import project_of_folder
-from resume_hooks.system.invocation import typed
-from resume_hooks.system.text import counted, plain_line
+from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.text import plain_line, plural
 
 SHOWN_PARTS = 6  # entries of our folder that are named, the largest ones
 
@@ -86,7 +86,7 @@ def _priced(rows: Sequence[Price], heading: str) -> str:
         )
         for row in rows
     ]
-    advice = typed(f"config compaction {_setting(best)}") if best.line else "none, as it was"
+    advice = in_shell(f"config compaction {_setting(best)}") if best.line else "none, as it was"
     return "\n\n".join((heading, column_table(heads, cells), f"Least, by cost alone: {advice}", ASSUMED))
 
 
@@ -97,9 +97,9 @@ def _setting(row: Price) -> str:
 def _heading(data: dict[str, Any]) -> str:
     where = "every project" if data["scope"] == "all" else plain_line(data["scope"])
     gone = f", {data['gone']:,} of them deleted since" if data["gone"] else ""
-    agents = f"; {counted(data['agents'], 'sub-agent')}" if data["agents"] else ""
+    agents = f"; {plural(data['agents'], 'sub-agent')}" if data["agents"] else ""
     since = f" since {data['since']}" if data["since"] else ""
-    return f"{counted(data['sessions'], 'session')} with a turn or an answer of {where}{since}{gone}{agents}"
+    return f"{plural(data['sessions'], 'session')} with a turn or an answer of {where}{since}{gone}{agents}"
 
 
 def _text(found: Figures, state: Sequence[FolderSize], heading: str) -> str:

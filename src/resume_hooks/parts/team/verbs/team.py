@@ -28,8 +28,8 @@ from resume_hooks.paths import Where, canonical
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import require_whole
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.system.invocation import typed
-from resume_hooks.system.text import counted
+from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.text import plural
 
 _MORE = ["There may be more: the latest are listed. Every act takes an id or a title of any."]
 
@@ -67,7 +67,7 @@ def pull(options: PullOptions) -> None:
         gone = fetching.drop_gone(db, options.where)
         wanted = [named(options.locator, db)] if options.locator else []
         paths = [fetching.pull(session, db, options.where) for session in wanted]
-    lines = [typed(f"outline {path}") for path in paths] + [f"{session_id} is gone" for session_id in gone]
+    lines = [in_shell(f"outline {path}") for path in paths] + [f"{session_id} is gone" for session_id in gone]
     data = {"files": paths, "gone": gone, "written": bool(paths or gone)}
     whose = ["It was a member's who left: nobody verified what it says." for session in wanted if session.given]
     answer(options, data, lambda: "\n".join(lines) or "Nothing to do.", [*whose, *db.notes])
@@ -140,7 +140,7 @@ def forget(options: ForgetOptions) -> None:
         session = named(options.locator, db, mine=True)
         agreed = options.agreed(f"Forget '{session.title}' ({session.session_id}), for good?", asks=asks)
         copies = sharing.forget(session.session_id, db, options.where) if agreed else 0
-    text = f"Forgotten: {session.title}, of {counted(copies, 'machine')}." if agreed else "Nothing was forgotten."
+    text = f"Forgotten: {session.title}, of {plural(copies, 'machine')}." if agreed else "Nothing was forgotten."
     answer(options, {"sessions": [session], "copies": copies, "written": agreed}, lambda: text)
 
 

@@ -22,7 +22,7 @@ from resume_hooks.parts.team.team_file import Team, found
 from resume_hooks.parts.team.verbs import SearchOptions
 from resume_hooks.system.invocation import is_model
 from resume_hooks.system.processes import is_below_client
-from resume_hooks.system.text import counted, plain_line
+from resume_hooks.system.text import plain_line, plural
 
 if TYPE_CHECKING:
     from resume_hooks.parts.team.finding import TeamHit
@@ -80,7 +80,7 @@ def lineage(options: VerbOptions, here: Callable[[VerbOptions], list[Ancestor]])
 
 def _hits_text(hits: Sequence[TeamHit]) -> str:
     """Hits for people and models: who said it and where, then the words around."""
-    lines = [f"{counted(len(hits), 'hit')} in the team · {EVIDENCE}"]
+    lines = [f"{plural(len(hits), 'hit')} in the team · {EVIDENCE}"]
     for hit in hits:
         lines += [
             "",

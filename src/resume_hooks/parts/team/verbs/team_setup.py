@@ -16,7 +16,7 @@ from resume_hooks.parts.team.verbs import (
     StatusOptions,
 )
 from resume_hooks.parts.team.verbs.team_answer import answer
-from resume_hooks.system.text import counted
+from resume_hooks.system.text import plural
 
 
 def init(options: InitOptions) -> None:
@@ -103,7 +103,7 @@ def status(options: StatusOptions) -> None:
     facts = [
         ("team", f"{team.service} as {team.login}"),
         ("projects", ", ".join(team.projects) or "none"),
-        ("behind", counted(len(waiting), "session")),
+        ("behind", plural(len(waiting), "session")),
         ("last push", team_file.last_push(options.where)),
     ]
     facts += [("not pushed", failing.sentence), ("remedy", failing.remedy)] if failing else []
