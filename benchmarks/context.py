@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from resume_hooks import clock
-from resume_hooks.cli.info import facts
+from resume_hooks.cli.info import session_facts_data
 from resume_hooks.derive import agents
 from resume_hooks.derive.compare import compare
 from resume_hooks.derive.trim.options import options_of
@@ -110,7 +110,7 @@ def figures_of(session: SessionFile, where: Where) -> Figures | None:
         transcript = scan(session.path, observers=[pieces := Pieces()])
         if not any(node.said for node in transcript.chain):
             return None
-        info: ContextUse = facts(session.session_id, HeadTail(session.path), transcript, pieces)["context"]
+        info: ContextUse = session_facts_data(session.session_id, HeadTail(session.path), transcript, pieces)["context"]
         full = compare(session, where, clock.now()).context
         row = SessionLister("/", where).at(session, None)
     except ResumeHooksError:

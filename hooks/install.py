@@ -33,9 +33,9 @@ def leave_client(data: Path) -> None:
     """Own session, own log: the client neither waits for the install nor ends it."""
     if sys.platform != "win32":
         os.setsid()
-    from resume_hooks.system.bug_log import opened  # only a run that is due keeps a log
+    from resume_hooks.system.bug_log import open_log  # only a run that is due keeps a log
 
-    log = opened(str(data / "install.log"))
+    log = open_log(str(data / "install.log"))
     os.dup2(log, 1)
     os.dup2(log, 2)
 

@@ -27,7 +27,9 @@ def venv_maker(name: str) -> str:
     A pyenv shim may name nothing, or another one in another folder; Debian splits venv off.
     """
     try:
-        asked = programs.run([name, "-I", "-c", NEEDS], os.environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        asked = programs.run_program(
+            [name, "-I", "-c", NEEDS], os.environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
     except OSError:
         return ""
     return os.fsdecode(asked.stdout) if asked.returncode == 0 else ""
@@ -38,6 +40,6 @@ def find_python() -> str:
     for name in (sys.executable, *NAMES):
         if python := venv_maker(name):
             return python
-    if programs.find("uv", os.environ):
+    if programs.find_program("uv", os.environ):
         return "uv"
     raise MissingPythonError("install Python 3.11 or newer (on Debian also python3-venv), or uv")

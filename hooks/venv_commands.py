@@ -31,7 +31,7 @@ class BuildError(Exception):
 def step(name: str, *command: str) -> None:
     """Run `command` to its end, its output to ours (the log)."""
     try:
-        done = programs.run(command, os.environ, stdin=subprocess.DEVNULL, timeout=LIMIT_SECONDS)
+        done = programs.run_program(command, os.environ, stdin=subprocess.DEVNULL, timeout=LIMIT_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise BuildError(f"{name} failed: {type(error).__name__}") from error
     if done.returncode:
@@ -93,6 +93,8 @@ def is_damaged(venv: Path) -> bool:
     command = [str(venv_python(venv)), "-I", "-c", CHECK]
     try:
         null = subprocess.DEVNULL
-        return programs.run(command, os.environ, stdout=null, stderr=null, timeout=LIMIT_SECONDS).returncode != 0
+        return (
+            programs.run_program(command, os.environ, stdout=null, stderr=null, timeout=LIMIT_SECONDS).returncode != 0
+        )
     except (OSError, subprocess.TimeoutExpired):
         return True

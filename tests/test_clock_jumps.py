@@ -70,7 +70,7 @@ def test_between_the_end_of_a_session_and_the_next_one(
     send(session.main, path, NEW, hook_event_name="SessionStart", source="clear")
     linked = [(link.parent_id, link.child_id) for link in read_links(config_home.where)]
     assert linked == ([(SESSION, NEW)] if abs(jump) <= session.PAIR_SECONDS - 5 else []) or abs(jump) == 60
-    assert not hook_state.names("clear-")
+    assert not hook_state.note_names("clear-")
     send(session.main, path, hook_event_name="SessionEnd", reason="clear")
     send(session.main, path, session_id(3), hook_event_name="SessionStart", source="clear")
     assert read_links(config_home.where)[-1].child_id == session_id(3)
@@ -79,13 +79,13 @@ def test_between_the_end_of_a_session_and_the_next_one(
 @pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
 def test_between_a_question_and_its_yes(config_home: ConfigHome, hands: Clock, path: str, jump: float) -> None:
     """It is not taken for an answer in time, and asking again works."""
-    confirmations.keep(Question(SESSION, "", time.time()))
+    confirmations.store_question(Question(SESSION, "", time.time()))
     hands.ahead = jump
-    found = confirmations.find(SESSION)
+    found = confirmations.find_question(SESSION)
     assert found is not None
     assert not found.is_open
-    confirmations.keep(Question(SESSION, "", time.time()))
-    again = confirmations.find(SESSION)
+    confirmations.store_question(Question(SESSION, "", time.time()))
+    again = confirmations.find_question(SESSION)
     assert again is not None
     assert again.is_open
 
@@ -107,11 +107,11 @@ def test_between_a_handoff_and_its_clear(config_home: ConfigHome, hands: Clock, 
 @pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
 def test_work_that_a_note_asks_for_is_never_stuck(config_home: ConfigHome, hands: Clock, jump: float) -> None:
     """A claim of another time is one of a hook that was ended."""
-    hook_state.keep("x", {})
-    assert hook_state.begin("x")
-    assert not hook_state.begin("x")
+    hook_state.write_note("x", {})
+    assert hook_state.claim_note("x")
+    assert not hook_state.claim_note("x")
     hands.ahead = jump
-    assert hook_state.begin("x")
+    assert hook_state.claim_note("x")
 
 
 @pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)

@@ -74,8 +74,8 @@ def test_state_files_of_a_gigabyte_count_as_missing(config_home: ConfigHome) -> 
     began = time.process_time()
     assert link_log.read_links(config_home.where) == []
     assert settings.load(config_home.where)["notice_percent"].source == "default"
-    assert settings.refused(config_home.where)
-    assert confirmations.find(SESSION) is None
+    assert settings.unusable_settings(config_home.where)
+    assert confirmations.find_question(SESSION) is None
     assert time.process_time() - began < MOST_SECONDS
     assert (state / "links.jsonl").stat().st_size == GIGABYTE
 
@@ -87,9 +87,9 @@ def test_many_notes(config_home: ConfigHome) -> None:
     for number in range(10_000):
         (folder / f"handoff-{number}-x.json").touch(0o600)
     began = time.process_time()
-    assert hook_state.find("x") == {}
-    assert len(hook_state.names("handoff-")) == 10_000
-    hook_state.sweep("trim-")
+    assert hook_state.read_note("x") == {}
+    assert len(hook_state.note_names("handoff-")) == 10_000
+    hook_state.sweep_notes("trim-")
     assert time.process_time() - began < MOST_SECONDS
 
 
@@ -113,7 +113,7 @@ def test_texts_that_patterns_could_choke_on(config_home: ConfigHome, unit: str) 
 
     acts: dict[str, Callable[[], Any]] = {
         "plain": lambda: plain(text),
-        "trigger": lambda: triggers.recognise(f">{text}"),
+        "trigger": lambda: triggers.recognise_trigger(f">{text}"),
         "query": lambda: _asked(text),
         "title": lambda: child_titles.root_of(text),
         "trim": lambda: plan.plan(plan.read(session), config_home.where, Options(threshold=80, keep_recent=0)),

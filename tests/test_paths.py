@@ -254,17 +254,19 @@ def test_no_folder_of_somebody_elses_becomes_our_state(tmp_path: Path) -> None:
     (site / "links.jsonl").write_text("mine")
     environ = {"HOME": str(tmp_path), "RESUME_HOOKS_HOME": str(site)}
     assert Where(environ).state == f"{tmp_path}/.claude/resume-hooks"
-    assert settings.refused(Where(environ)) == ["RESUME_HOOKS_HOME has no effect: index in it is not ours"]
+    assert settings.unusable_settings(Where(environ)) == ["RESUME_HOOKS_HOME has no effect: index in it is not ours"]
     (site / "pending").mkdir()
     (site / "page.html").touch()
-    assert settings.refused(Where(environ)) == ["RESUME_HOOKS_HOME has no effect: page.html in it is not ours"]
+    assert settings.unusable_settings(Where(environ)) == [
+        "RESUME_HOOKS_HOME has no effect: page.html in it is not ours"
+    ]
     for name in ("new", "empty"):
         own = environ | {"RESUME_HOOKS_HOME": str(tmp_path / name)}
         (tmp_path / "empty").mkdir(exist_ok=True)
         assert Where(own).state == str(tmp_path / name)
         paths.private_folder(os.path.join(Where(own).state, "index"), Where(own))
         assert Where(own).state == str(tmp_path / name)
-        assert settings.refused(Where(own)) == []
+        assert settings.unusable_settings(Where(own)) == []
 
 
 def test_no_folder_of_the_project_becomes_our_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,7 +281,7 @@ def test_no_folder_of_the_project_becomes_our_state(tmp_path: Path, monkeypatch:
     for named in (project / ".rh", "/proc/self/cwd/.rh", tmp_path / "link", other / ".rh", other):
         environ = home | {"RESUME_HOOKS_HOME": str(named)}
         assert Where(environ).state == f"{tmp_path}/.claude/resume-hooks", named
-        (said,) = settings.refused(Where(environ))
+        (said,) = settings.unusable_settings(Where(environ))
         assert said.endswith("it lies in the project, or in a repository")
     assert Where(home | {"RESUME_HOOKS_HOME": str(tmp_path / "own")}).state == str(tmp_path / "own")
 
@@ -296,7 +298,7 @@ def test_a_configuration_folder_of_the_projects_names_no_team(tmp_path: Path, mo
         assert paths.is_projects_state(where)
         given = settings.load(where)
         assert (given["team_model_search"].value, given["notice_percent"].value) == ("off", 50)
-        assert any("counts for nothing" in said for said in settings.refused(where))
+        assert any("are ignored" in said for said in settings.unusable_settings(where))
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     (project / ".git").mkdir()

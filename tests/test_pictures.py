@@ -10,8 +10,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from resume_hooks.cli.main import run
-from resume_hooks.hooks.prompt import card
-from resume_hooks.hooks.triggers import recognise
+from resume_hooks.hooks.prompt import card_of_trigger
+from resume_hooks.hooks.triggers import recognise_trigger
 from tests.builders import ConfigHome
 from tests.needs import REPO
 from tools import pictured
@@ -94,9 +94,9 @@ def test_a_picture_is_plain(name: str) -> None:
 @pytest.mark.parametrize("name", CARDS)
 def test_a_card_says_what_its_picture_shows(desk: ConfigHome, name: str) -> None:
     """Line by line, but for numbers, ids and how it was copied. If not: python -m tools.make_pictures."""
-    trigger = recognise(f"/resume-hooks:{CARDS[name]}")
+    trigger = recognise_trigger(f"/resume-hooks:{CARDS[name]}")
     assert trigger is not None
-    said = card(trigger, {"session_id": pictured.SESSION, "prompt": ""})
+    said = card_of_trigger(trigger, {"session_id": pictured.SESSION, "prompt": ""})
     shown = flat(text_of(name))
     for line in said.split("\n"):
         if not COPIED.search(line) and "…" not in line:  # a path that is cut depends on its length

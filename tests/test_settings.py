@@ -227,7 +227,7 @@ def test_what_is_no_file_of_settings(config_home: ConfigHome, kind: str) -> None
         stored(config_home, b'{"clipboard":"none"}' + b" " * 2_000_000 if kind == "too large" else b"[]")
     before = os.lstat(path)
     assert load(config_home.where)["clipboard"] == Setting("auto", "default")
-    assert settings.refused(config_home.where) == [f"{path} is no readable file of settings"]
+    assert settings.unusable_settings(config_home.where) == [f"{path} is not a readable settings file"]
     with pytest.raises(WriteFailed, match="left alone"):
         store("clipboard", "none", config_home.where)
     assert os.path.samestat(os.lstat(path), before)
@@ -237,5 +237,5 @@ def test_what_is_no_file_of_settings(config_home: ConfigHome, kind: str) -> None
 def test_an_empty_file_of_settings_is_fine(config_home: ConfigHome, content: bytes) -> None:
     """Nothing in it is nothing wrong."""
     stored(config_home, content)
-    assert settings.refused(config_home.where) == []
+    assert settings.unusable_settings(config_home.where) == []
     assert store("clipboard", "none", config_home.where) == "none"

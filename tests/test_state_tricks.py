@@ -65,11 +65,11 @@ def _store(home: ConfigHome) -> None:
 
 
 def _ask(home: ConfigHome) -> None:
-    confirmations.keep(Question(SESSION, "", 2e9))
-    hook_state.sweep("", 0.0)
-    hook_state.take(f"mark-{SESSION}.json")
-    hook_state.begin("x")
-    hook_state.end("x")
+    confirmations.store_question(Question(SESSION, "", 2e9))
+    hook_state.sweep_notes("", 0.0)
+    hook_state.consume_note(f"mark-{SESSION}.json")
+    hook_state.claim_note("x")
+    hook_state.release_note("x")
 
 
 def _index(home: ConfigHome) -> None:

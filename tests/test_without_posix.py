@@ -108,7 +108,7 @@ def test_no_process_is_left_where_groups_are_unknown(monkeypatch: pytest.MonkeyP
     subprocesses.kill_group(process.pid)
     assert process.wait(20) != 0
     with pytest.raises(OSError, match="can't end whatever a program started"):
-        capture.run([sys.executable], b"", environ={}, folder="/", limit=1)
+        capture.run_captured([sys.executable], b"", environ={}, folder="/", limit=1)
 
 
 @pytest.mark.parametrize(

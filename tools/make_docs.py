@@ -19,7 +19,7 @@ import click
 
 from resume_hooks import parts, settings
 from resume_hooks.cli.main import cli
-from resume_hooks.cli.schema import form
+from resume_hooks.cli.schema import form_of_verb
 from resume_hooks.cli.verb_table import VERBS
 from resume_hooks.hooks.triggers import ALIASES, HELD, LISTED, ROWS, SLASH, TYPED
 from resume_hooks.part import Option
@@ -63,7 +63,7 @@ def pages() -> dict[Path, str]:
         **{ROOT / "commands" / f"{each.name}.md": slash_command(each) for each in ROWS.values() if has_page(each)},
     }
     for verb in VERBS:
-        schema = json.dumps(form(verb).model_json_schema(), indent=2)
+        schema = json.dumps(form_of_verb(verb).model_json_schema(), indent=2)
         found[DOCS / "schema" / f"{verb}.json"] = schema + "\n"
     for page, tables in (
         ("older-clients", {"triggers": triggers_table()}),
@@ -192,7 +192,7 @@ def settings_table() -> str:
     rows = [
         [
             f"`{name}`",
-            f"`{settings.shown(key.default)}`",
+            f"`{settings.value_text(key.default)}`",
             f"{key.about}{' *An option of the plugin.*' if key.title else ''}",
         ]
         for name, key in settings.KEYS.items()

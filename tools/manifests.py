@@ -69,6 +69,6 @@ def options() -> dict[str, Any]:
 
 
 def _type(key: settings.Key) -> str:
-    if key.read is settings.switch:
+    if key.read is settings.parse_switch:
         return "boolean"
     return "number" if isinstance(key.default, int) else "string"

@@ -20,7 +20,7 @@ from resume_hooks.derive.compare import KEPT_BY_COMPACTION
 from resume_hooks.derive.fresh_child import Contents, opening_of
 from resume_hooks.derive.trim.options import TypedOptions, options_of
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.hooks.after_compaction import given_back
+from resume_hooks.hooks.after_compaction import text_after_compaction
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest
@@ -142,7 +142,7 @@ def compacted(path: Path) -> Iterator[Went]:
     digest = digest_of(session_file(str(path)), Where())
     for size in COMPACTIONS:
         name = named_size(size)
-        facts = given_back(path.stem, str(path), characters(size), LIMIT)
+        facts = text_after_compaction(path.stem, str(path), characters(size), LIMIT)
         yield Went(f"`config compaction {name}`", plain(base, facts)._replace(rows=rows_of(facts)))
         yield Went(f"handoff, {name}", handed_off(path, base, Contents(digest, tokens=size)))
         yield Went(f"the last {name} of what was said", plain(base, last_words(records_of_it, size)))

@@ -79,7 +79,7 @@ def get_parent_info(session_file: str | Path) -> tuple[Path | None, str | None, 
     if parent is None:
         return None, None, None
     file = family.locate(parent, path) or parent.file
-    return _path(file), parent.derivation_type, _path(parent.exported_file)
+    return _optional_path(file), parent.derivation_type, _optional_path(parent.exported_file)
 
 
 def get_continuation_lineage(session_file: str | Path) -> list[SessionNode]:
@@ -87,13 +87,13 @@ def get_continuation_lineage(session_file: str | Path) -> list[SessionNode]:
 
     The file of a session of which only the vault has a copy is where it was: ``get_parent_info`` leads to the copy.
     """
-    return _linked(without_trims(Family(Where()).lineage(os.path.abspath(session_file))))
+    return _nodes_of_lineage(without_trims(Family(Where()).lineage(os.path.abspath(session_file))))
 
 
 def get_full_lineage_chain(session_file: str | Path) -> list[tuple[Path, str]]:
     """The whole lineage as (file, how derived), newest first, ending with the first session."""
     rows = Family(Where()).lineage(os.path.abspath(session_file))
-    return [(_file(row), row.derivation_type) for row in reversed(rows)]
+    return [(_file_of_ancestor(row), row.derivation_type) for row in reversed(rows)]
 
 
 def rollover(session_file: str | Path, *, next_step: str = "", size: str = "", dry_run: bool = False) -> Receipt:
@@ -103,7 +103,7 @@ def rollover(session_file: str | Path, *, next_step: str = "", size: str = "", d
     ResumeHooksError; nothing is left behind then.
     """
     kind: Kind = "handoff" if next_step.strip() else "rollover"
-    session = readable(_named(session_file), Where())
+    session = readable(_require_path(session_file), Where())
     contents = NOTHING
     if kind == "handoff":
         contents = Contents(digest_of(session, Where()), tokens=tokens_of(checked_size(size) if size else "", Where()))
@@ -117,7 +117,7 @@ def trim(session_file: str | Path, options: Options | None = None, *, dry_run: b
     Where it would not pay, nothing is written: the receipt's ``written`` is false and its ``file`` empty. Raises
     ResumeHooksError; nothing is left behind then.
     """
-    session = readable(_named(session_file), Where())
+    session = readable(_require_path(session_file), Where())
     chosen = options_of() if options is None else options
     decided = agents.trim(session, Where(), chosen)
     return carry_out(decided, Where(), dry_run=dry_run)
@@ -139,7 +139,7 @@ def fork_session(
     if at is not None and turn is not None:
         raise UsageError("at and turn exclude each other", "A session is cut once.")
     cut = cut_point.AtTurn(turn) if turn is not None else cut_point.parse_record(str(at)) if at is not None else None
-    session = readable(_named(session_file), Where())
+    session = readable(_require_path(session_file), Where())
     decided = agents.fork(session, Where(), cut=cut, home=None if home is None else os.fspath(home))
     return carry_out(decided, Where(), dry_run=dry_run)
 
@@ -154,7 +154,7 @@ def search_sessions(
     limit: int = 10,
     wordings: Sequence[str] = (),
 ) -> list[SearchHit]:
-    """The ``limit`` best hits for a query as ``resume-hooks search`` takes it, the best first; none is no failure.
+    """The ``limit`` best hits for a query as ``resume-hooks search`` takes it, best first; ``[]`` if nothing matches.
 
     Searched is the project of the current folder; or that of the folder ``project``, ``everywhere``, a ``session``, or
     a ``lineage`` (a session and its ancestors), both by id, title or path. ``wordings`` ask the same in other words:
@@ -184,26 +184,28 @@ def search_sessions(
     return rows
 
 
-def _named(session_file: str | Path) -> str:
+def _require_path(session_file: str | Path) -> str:
     path = os.fspath(session_file)
     if not path:
         raise UsageError("An empty path names no session")
     return path
 
 
-def _linked(rows: list[Ancestor]) -> list[SessionNode]:
+def _nodes_of_lineage(rows: list[Ancestor]) -> list[SessionNode]:
     nodes: list[SessionNode] = []
     for row in rows:
         derived = row.derivation_type if row.derivation_type in {"trimmed", "continued"} else None
         parent = nodes[-1] if nodes else None
-        nodes.append(SessionNode(_file(row), row.session_id, derived, _path(row.exported_file), parent))
+        nodes.append(
+            SessionNode(_file_of_ancestor(row), row.session_id, derived, _optional_path(row.exported_file), parent)
+        )
     return nodes
 
 
-def _file(row: Ancestor) -> Path:
-    """The file of a row; of a missing one that no path is known of, the name that it had."""
+def _file_of_ancestor(row: Ancestor) -> Path:
+    """The file of an ancestor; if it is missing and its path is unknown, its former file name."""
     return Path(row.session_file or f"{row.session_id}.jsonl")
 
 
-def _path(text: str | None) -> Path | None:
+def _optional_path(text: str | None) -> Path | None:
     return Path(text) if text else None

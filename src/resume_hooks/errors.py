@@ -48,7 +48,7 @@ class AmbiguousLocator(UsageError, code="ambiguous-locator"):
 
 
 class SessionNotFound(ResumeHooksError, code="session-not-found"):
-    """No session answers to a locator."""
+    """No session matches a locator."""
 
 
 class NothingToHandOff(ResumeHooksError, code="nothing-to-hand-off"):
@@ -68,11 +68,11 @@ class NothingToFork(ResumeHooksError, code="nothing-to-fork"):
 
 
 class NothingToMark(ResumeHooksError, code="nothing-to-mark"):
-    """The session is empty, so there is no place in it to come back to."""
+    """The session is empty, so it holds nothing to come back to."""
 
 
 class InSubagent(UsageError, code="in-subagent"):
-    """A mark was asked for, or gone back to, in a sub-agent, whose transcript nobody resumes."""
+    """Marks are not available in a sub-agent, whose transcript nobody resumes."""
 
     def __init__(self) -> None:
         super().__init__("A sub-agent has no marks", "Use it in the session that started the sub-agent.")
@@ -87,7 +87,7 @@ class TitleTaken(ResumeHooksError, code="title-taken"):
 
 
 class PlaceTaken(ResumeHooksError, code="place-taken"):
-    """Something else is now where a session is to be restored to; nothing was moved."""
+    """Another file is in the place that a session would be restored to; nothing was moved."""
 
 
 class NoFileHistory(ResumeHooksError, code="no-file-history"):
@@ -109,11 +109,11 @@ class SessionOpen(ResumeHooksError, code="session-open"):
 
 
 class NotATranscript(ResumeHooksError, code="not-a-transcript"):
-    """The file is no transcript of Claude Code."""
+    """The file is not a transcript of Claude Code."""
 
 
 class ImportFailed(ResumeHooksError, code="import-failed"):
-    """What was to be imported could not be fetched or read, or is larger than was allowed; nothing was written."""
+    """An import could not be fetched or read, or is too large; nothing was written."""
 
 
 class TooDeep(ResumeHooksError, code="too-deep"):
@@ -133,9 +133,9 @@ class WriteFailed(ResumeHooksError, code="write-failed"):
 
 
 class HeadlessFailed(ResumeHooksError, code="headless-failed"):
-    """The headless model gave no answer that can be used; the message says which way it failed.
+    """The headless model gave no usable answer; the message says how it failed.
 
-    ``cost_usd`` is what it cost all the same, None if the client does not say.
+    ``cost_usd`` is the cost of the attempt, None if the client does not report it.
     """
 
     def __init__(self, message: str, remedy: str = "", cost_usd: float | None = None) -> None:
@@ -144,20 +144,20 @@ class HeadlessFailed(ResumeHooksError, code="headless-failed"):
 
 
 class VaultOff(ResumeHooksError, code="vault-off"):
-    """Sessions may not be kept: the setting says so, or a retention that an employer manages."""
+    """Sessions may not be archived: a setting forbids it, or a retention period that an employer manages."""
 
 
 class OnlyKept(ResumeHooksError, code="only-kept"):
-    """Only the archived copy of the session is left, which no verb changes; restored, it can be resumed again."""
+    """Only the archived copy of the session is left. No verb changes it; once restored, it can be resumed."""
 
 
 class PlanOutdated(ResumeHooksError, code="plan-outdated"):
-    """A plan that was shown names contents that are not in the session, or not as they were."""
+    """A plan names contents that the session no longer holds, or that have changed since."""
 
 
 class IndexDamaged(ResumeHooksError, code="index-damaged"):
-    """The index can't be read as one; it is to be built anew."""
+    """The index is unreadable and must be rebuilt."""
 
 
 class IndexUnusable(ResumeHooksError, code="index-unusable"):
-    """The index can't be kept where it belongs: a read-only or full disk, or one that a newer version wrote."""
+    """The index can't be written in its place (the disk is read-only or full), or a newer version wrote it."""

@@ -74,7 +74,7 @@ def why_not_state(folder: str, env: Mapping[str, str]) -> str:
     """Why a folder that a variable names can't be our state folder, as the end of a sentence; ``""`` if it can.
 
     A repository's settings can set a variable. What lies in our folder says which team is sent sessions and where
-    documents go, and is ours to replace and to remove: so it is none of the project's, and none in a repository.
+    documents go, and is ours to replace and to remove: so it may lie neither in the project nor in a repository.
     """
     if not os.path.isabs(folder):
         return "it is not an absolute path"  # it would put what sessions hold into whatever folder a hook runs in
@@ -208,7 +208,7 @@ def is_session_id(text: object) -> bool:
 
 
 def session_id_of(path: str) -> Optional[str]:
-    """The session id in a file name ``<uuid>.jsonl``; None for any other name, which is no session."""
+    """The session id in a file name ``<uuid>.jsonl``; None for any other name."""
     stem = os.path.basename(path)[: -len(ENDING)] if path.endswith(ENDING) else ""
     return stem if is_session_id(stem) else None
 

@@ -1,7 +1,7 @@
-"""What the project is, for who must not let it decide something: which program is started, where our notes lie.
+"""The folders of the project, which must not decide which program is started or where our notes lie.
 
 The project is the client's folder and the working folder, each with the outermost repository around it. The user's home
-folder is none, nor is what lies above it: some keep it in a repository, and their own programs lie in it.
+folder and the folders above it never count: some users keep their home in a repository, with their own programs in it.
 Standard library, Python 3.9.
 """
 
@@ -32,7 +32,7 @@ def projects_of(env: Mapping[str, str]) -> list[str]:
 
 
 def home_folder() -> str:
-    """The user's home folder by the system's list of users: HOME may be the project's word."""
+    """The user's home folder, from the system's list of users: the project may have set HOME."""
     try:
         import pwd  # exists where there are users in our sense
 
@@ -56,7 +56,7 @@ def _outermost(folder: str, home: str) -> str:
 
 
 def is_outside(path: str, projects: Sequence[str]) -> bool:
-    """Whether a path is absolute and lies in no project, by what it really leads to."""
+    """Whether a path is absolute and, with its links resolved, lies in no project."""
     if not os.path.isabs(path):
         return False
     real = os.path.join(os.path.realpath(path), "")
@@ -64,7 +64,7 @@ def is_outside(path: str, projects: Sequence[str]) -> bool:
 
 
 def may_be_a_projects(folder: str, env: Mapping[str, str]) -> bool:
-    """Whether a folder lies in the project or in any repository, by what it really leads to; the home's own is none."""
+    """Whether a folder, with its links resolved, lies in the project or in any repository but the home folder's own."""
     real = os.path.realpath(folder)
     home = os.path.join(os.path.realpath(home_folder()), "")
     lies_in_repository = _outermost(real, home) not in {"", real} or os.path.lexists(os.path.join(real, ".git"))

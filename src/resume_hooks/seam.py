@@ -22,9 +22,9 @@ class Trigger(NamedTuple):
 
     ``lane`` is the module below the part whose ``answer`` takes a ``hooks.request.Request`` and gives a
     ``TriggerAnswer``; ``row`` its row in the card of ``>help``, ``""`` where another's names it; ``bare`` its name
-    behind ``/`` where hooks/register.mjs runs, and it is no trigger but there where it is ``inside``. One that fires
-    ``alone`` is none before other words; one that ``asks`` may be typed over itself again, with a yes; one that
-    ``reads`` may be typed there while the model works. It stands before a trigger of the core.
+    behind ``/`` where hooks/register.mjs runs; one that is ``inside`` is a trigger only there. One that fires only
+    ``alone`` is not a trigger before other words; one that ``asks`` may be typed over itself again, with a yes; one
+    that ``reads`` may be typed there while the model works. ``before`` names the core's trigger that it precedes.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Trigger(NamedTuple):
 
 
 def is_there(part: str) -> bool:
-    """Whether the folder of a part is here."""
+    """Whether a part's folder exists."""
     return os.path.isfile(os.path.join(FOLDER, part, "__init__.py"))
 
 
@@ -59,16 +59,16 @@ def with_parts(core: Iterable[str], brought: Mapping[str, Sequence[Any]]) -> Lis
 
 
 def verb_module(verb: str) -> Optional[str]:
-    """The module that declares a part's verb; None for a verb of no part. UsageError where its part is not here."""
-    return _module(verb, "verbs")
+    """The module that declares a part's verb; None for a verb of the core. UsageError if its part is not installed."""
+    return _module_of_verb(verb, "verbs")
 
 
 def form_module(verb: str) -> Optional[str]:
-    """The module with the form of ``--json`` of a part's verb; None for a verb of no part. UsageError as above."""
-    return _module(verb, "forms")
+    """The module with the ``--json`` form of a part's verb; None for a verb of the core. UsageError as above."""
+    return _module_of_verb(verb, "forms")
 
 
-def _module(verb: str, inner: str) -> Optional[str]:
+def _module_of_verb(verb: str, inner: str) -> Optional[str]:
     if verb not in part_table.VERBS:
         return None
     part = part_table.VERBS[verb][0]
@@ -78,13 +78,13 @@ def _module(verb: str, inner: str) -> Optional[str]:
 
 
 def triggers() -> List[Trigger]:
-    """The triggers of parts that are here, each with its lane as a whole name."""
+    """The triggers of the installed parts, each with the full name of its lane."""
     found = [(row[0], Trigger(name, *row[1:])) for name, row in part_table.TRIGGERS.items() if is_there(row[0])]
     return [each._replace(lane=f"{__package__}.parts.{part}.{each.lane}") for part, each in found]
 
 
 def answers(question: str) -> Iterator[Callable[..., Any]]:
-    """The functions of the parts that are here which answer a question. One that fails to load raises."""
+    """The functions with which the installed parts answer a question. One that fails to load raises."""
     for part, function in part_table.ANSWERS.get(question, ()):
         if is_there(part):
             yield function_of(part, function)

@@ -34,7 +34,7 @@ class Key(NamedTuple):
     """One setting: its default, what it does, and how a typed or stored value becomes one of ours.
 
     ``names_files``: its values name files or folders of the user's. ``title`` names it among the plugin's options,
-    which the client stores; ``""``: it is none of them. ``stored_only``: no variable sets it, since a repository that
+    which the client stores; ``""``: it is not an option. ``stored_only``: no variable sets it, since a repository that
     you trust can set variables, and it decides where something is written or sent.
     """
 
@@ -53,7 +53,7 @@ class Setting(NamedTuple):
     source: str
 
 
-def _number(low: int, high: int) -> Callable[[object], Value]:
+def _number_form(low: int, high: int) -> Callable[[object], Value]:
     def read(raw: object) -> Value:
         raw = int(raw) if isinstance(raw, float) and raw.is_integer() else raw  # JSON of others
         text = str(raw) if isinstance(raw, (int, str)) and not isinstance(raw, bool) else ""
@@ -64,7 +64,7 @@ def _number(low: int, high: int) -> Callable[[object], Value]:
     return read
 
 
-def _one_of(*choices: str) -> Callable[[object], Value]:
+def _choice_form(*choices: str) -> Callable[[object], Value]:
     def read(raw: object) -> Value:
         if raw not in choices:
             raise ValueError(f"one of {', '.join(choices)}")
@@ -73,18 +73,18 @@ def _one_of(*choices: str) -> Callable[[object], Value]:
     return read
 
 
-def switch(raw: object) -> Value:
-    """``on`` or ``off``; the client stores true and false."""
+def parse_switch(raw: object) -> Value:
+    """Read ``on`` or ``off``; the client stores true and false."""
     said = "on" if raw in (True, "true") else "off" if raw in (False, "false") else raw
-    return _one_of("on", "off")(said)
+    return _choice_form("on", "off")(said)
 
 
-def _clipboard(raw: object) -> Value:
-    """A way to the clipboard; ``off`` is what others say for none."""
-    return "none" if raw == "off" else _one_of("auto", "pyperclip", "native", "tmux", "osc52", "none")(raw)
+def _parse_clipboard(raw: object) -> Value:
+    """Read the name of a way to the clipboard; ``off`` means ``none``."""
+    return "none" if raw == "off" else _choice_form("auto", "pyperclip", "native", "tmux", "osc52", "none")(raw)
 
 
-def _like(pattern: str, what: str) -> Callable[[object], Value]:
+def _pattern_form(pattern: str, what: str) -> Callable[[object], Value]:
     def read(raw: object) -> Value:
         if not isinstance(raw, str) or not re.fullmatch(pattern, raw):
             raise ValueError(what)
@@ -93,20 +93,22 @@ def _like(pattern: str, what: str) -> Callable[[object], Value]:
     return read
 
 
-def _compaction(raw: object) -> Value:
-    """A way to compact, or the size of a handoff; ``handoff`` is what is said for the usual size by who knew 0.2.0."""
+def _parse_compaction(raw: object) -> Value:
+    """Read a way to compact, or the size of a handoff; ``handoff``, as in version 0.2.0, means the usual size."""
     now = _FORMER_COMPACTION.sub(USUAL_SIZE, raw) if isinstance(raw, str) else raw
     sizes = "a size such as 24k, up to 48k"
-    return _like(_COMPACTION, f"client, trim, or {sizes}; the latter two from 60k tokens on also as 24k@150k")(now)
+    return _pattern_form(_COMPACTION, f"client, trim, or {sizes}; the latter two from 60k tokens on also as 24k@150k")(
+        now
+    )
 
 
-def _path(ending: str, what: str) -> Callable[[object], Value]:
-    """A path with this ending; ``""`` for none."""
-    return _like(rf"(?:{_PATH}{re.escape(ending)})?", what)
+def _path_form(ending: str, what: str) -> Callable[[object], Value]:
+    """The form of a path with this ending; ``""`` means no path."""
+    return _pattern_form(rf"(?:{_PATH}{re.escape(ending)})?", what)
 
 
-def _vault(raw: object) -> Value:
-    """A number of bytes, as it was written: ``size`` reads it; or ``off``, and ``on`` for what is usual."""
+def _parse_vault(raw: object) -> Value:
+    """Read a size such as ``20G``, which stays as it was written, or ``off``; ``on`` means the usual size."""
     if raw in ("on", "off"):  # no set: a list in the file has no hash
         return VAULT if raw == "on" else "off"
     text = str(raw).strip().upper() if isinstance(raw, (int, str)) and not isinstance(raw, bool) else ""
@@ -115,32 +117,38 @@ def _vault(raw: object) -> Value:
     return text
 
 
-def _words(raw: object) -> Value:
+def _parse_words(raw: object) -> Value:
     words = raw.replace(",", " ").split() if isinstance(raw, str) else raw
     if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) for word in words):
         raise ValueError("words, separated by commas")
     return tuple(word.lower().lstrip(">/") for word in words)
 
 
-FORMS: dict[str, Callable[..., Callable[[object], Value]]] = {"number": _number, "one of": _one_of, "path": _path}
-"""How a part may have a setting of its own read."""
+FORMS: dict[str, Callable[..., Callable[[object], Value]]] = {
+    "number": _number_form,
+    "one of": _choice_form,
+    "path": _path_form,
+}
+"""The forms that a part's own setting may have."""
 
 _CORE: dict[str, Key] = {
-    "context_window": Key(0, "Tokens of the model's context window; 0 = told by the session.", _number(0, 10_000_000)),
+    "context_window": Key(
+        0, "Tokens of the model's context window; 0 = told by the session.", _number_form(0, 10_000_000)
+    ),
     "clipboard": Key(
         "auto",
-        "How text reaches the clipboard: auto, pyperclip, native, tmux, osc52 or none.",
-        _clipboard,
+        "The way to the clipboard: auto, pyperclip, native, tmux, osc52 or none.",
+        _parse_clipboard,
     ),
     "summary_model": Key(
         "haiku",
         "Model that writes summaries and picks for trim --smart; once set, /rollover asks it on a warm cache, too.",
-        _like(_MODEL, "the name of a model, such as haiku"),
+        _pattern_form(_MODEL, "the name of a model, such as haiku"),
     ),
     "notice_percent": Key(
         80,
-        "Per cent of what Claude Code lets a session fill at which a line says so, once a session; 0 = off.",
-        _number(0, 100),
+        "Show a line, once a session, when this much of the context is used, in per cent; 0 = off.",
+        _number_form(0, 100),
         title="When to tell that a session fills up",
     ),
     "compaction": Key(
@@ -148,58 +156,60 @@ _CORE: dict[str, Key] = {
         "What Claude Code does when a session is full: client = its own summary; in place, without a model: trim, "
         "or a size such as 24k = what a handoff of that size carries. trim@150k, 24k@150k: between turns, from so many "
         "tokens on.",
-        _compaction,
+        _parse_compaction,
         title="What happens to a full session",
     ),
     "handoff_size": Key(
         USUAL_SIZE,
         "Tokens that a handoff carries at most, 1k to 48k: what was said, and lists of files, commands and failures.",
-        _like(_HANDOFF_SIZE, "a size such as 4k or 24k, up to 48k"),
+        _pattern_form(_HANDOFF_SIZE, "a size such as 4k or 24k, up to 48k"),
         title="How much a handoff carries",
     ),
     "handoff_sends": Key(
         "off",
         "Whether /handoff sends its next step, where it opens the session; off = it waits in the box.",
-        switch,
+        parse_switch,
         title="Send a handoff's next step",
         stored_only=True,
     ),
     "handoff_tool": Key(
         "off",
         "Whether the model may ask for a handoff; you are asked each time, natively.",
-        switch,
+        parse_switch,
         title="Let the model ask for a handoff",
     ),
     "vault": Key(
         VAULT,
         "Bytes that ancestors, and sessions that the client is about to delete, may take in the vault, such as "
         "500M or 40G, before the oldest go; 0 = no limit, off = none is archived.",
-        _vault,
+        _parse_vault,
         title="Room for archived copies",
     ),
     "team_model_search": Key(
         "off",
         "Whether a model may search the team, which sends its words to the server.",
-        switch,
+        parse_switch,
         title="Let a model search the team",
         stored_only=True,
     ),
     "triggers_off": Key(
-        (), "What is switched off, such as 'full, recall'; typed as a prompt it goes to the model as it is.", _words
+        (),
+        "Triggers that are switched off, such as 'full, recall'; typed as a prompt they go to the model unchanged.",
+        _parse_words,
     ),
 }
 
 
 FORMER = {
-    "index_at_start": "a start always brings the search index up to date, in the background, where nobody waits",
-    "vault_max": "vault itself says it: config vault 40G",
-    "vault_days": "archived copies stay for ever, as far as there is room",
-    "threshold": "--threshold of trim says it for one trim",
-    "keep_recent": "--keep-recent of trim says it for one trim",
+    "index_at_start": "every start updates the search index in the background",
+    "vault_max": "vault takes the size, too: config vault 40G",
+    "vault_days": "archived copies stay until the vault is full",
+    "threshold": "give --threshold to each trim",
+    "keep_recent": "give --keep-recent to each trim",
     "ledger_file": "handoff_dir leaves a document of each handoff in the project, and lineage names the latest session",
-    "summary_timeout": "a model has 120 seconds; --timeout of rollover and of trim --smart sets others",
+    "summary_timeout": "a model has 120 seconds; rollover and trim --smart take --timeout",
 }
-"""Keys that are ignored, each with the reason."""
+"""Settings of former versions, each with what replaces it."""
 
 
 _OF_PARTS = {
@@ -210,9 +220,9 @@ KEYS = {name: _CORE.get(name) or _OF_PARTS[name] for name in with_parts(_CORE, p
 
 
 def load(where: Where | None = None) -> dict[str, Setting]:
-    """Every setting with its source. A value that can't be read leaves the weaker source's in force."""
+    """Every setting with its source. Where a value is unreadable, that of the next weaker source is in force."""
     settings = {name: Setting(key.default, "default") for name, key in KEYS.items()}
-    for name, source, raw in _given(KEYS, where or Where()):
+    for name, source, raw in _setting_values(KEYS, where or Where()):
         try:
             settings[name] = Setting(KEYS[name].read(raw), source)
         except ValueError:
@@ -220,8 +230,8 @@ def load(where: Where | None = None) -> dict[str, Setting]:
     return settings
 
 
-def shown(value: Value) -> str:
-    """A value as people read it."""
+def value_text(value: Value) -> str:
+    """A setting's value for people."""
     return (", ".join(value) if isinstance(value, tuple) else str(value)) or "(empty)"
 
 
@@ -229,7 +239,7 @@ def number(name: str, where: Where | None = None) -> int:
     """The value in force of a setting that is a number."""
     value = load(where)[name].value
     if not isinstance(value, int):
-        raise TypeError(f"{name} is no number")
+        raise TypeError(f"{name} is not a number")
     return value
 
 
@@ -239,13 +249,13 @@ def is_on(name: str, where: Where | None = None) -> bool:
 
 
 def vault_room(where: Where | None = None) -> int | None:
-    """Bytes that kept sessions may take, 0 for any number; None where none are kept."""
+    """Bytes that archived sessions may take, 0 for no limit; None if the vault is off."""
     text = _BYTES.fullmatch(str(load(where)["vault"].value))
     return int(text[1]) * _UNITS[text[2]] if text else None
 
 
 def without_variables(where: Where) -> Where:
-    """The same places without settings out of the environment, which a repository that you trust can set."""
+    """The same places without the settings in the environment, which a repository that you trust can set."""
     kept = {
         name: value
         for name, value in where.environ.items()
@@ -254,32 +264,36 @@ def without_variables(where: Where) -> Where:
     return Where(kept)
 
 
-def refused(where: Where | None = None) -> list[str]:
-    """The settings that can't be used, one sentence each."""
+def unusable_settings(where: Where | None = None) -> list[str]:
+    """One sentence on each setting that can't be used."""
     where = where or Where()
     path = settings_file(where)
-    sentences = [f"{path} is no readable file of settings"] if not read_object(path) and is_damaged(path) else []
-    for name, source, raw in _given(KEYS, where):
+    sentences = [f"{path} is not a readable settings file"] if not read_object(path) and is_damaged(path) else []
+    for name, source, raw in _setting_values(KEYS, where):
         try:
             KEYS[name].read(raw)
         except ValueError as error:
             sentences.append(f"{name} ({source}) must be {error}, not {raw!r}")
     if is_projects_state(where):
-        said = "says of a team, or of where documents go, counts for nothing: a project has it"
-        sentences.append(f"What {where.state} {said}")
+        sentences.append(f"{where.state} lies in a project: its settings for a team and for documents are ignored")
     environ = where.environ
     own = environ.get("RESUME_HOOKS_HOME", "")
     if own and (why := why_not_state(own, environ)):
         sentences.append(f"RESUME_HOOKS_HOME has no effect: {why}")
     for name, key in KEYS.items():
-        if key.stored_only and environ.get(_variable(name)):
-            sentences.append(f"{name} is set by no variable ({_variable(name)}): resume-hooks config {name} sets it")
+        if key.stored_only and environ.get(_variable_name(name)):
+            sentences.append(
+                f"{name} is set by no variable ({_variable_name(name)}): resume-hooks config {name} sets it"
+            )
     return sentences
 
 
-def ignored(where: Where | None = None) -> list[str]:
-    """The former settings that are still given, one sentence each."""
-    return [f"{name} ({source}) is ignored: {FORMER[name]}." for name, source, _ in _given(FORMER, where or Where())]
+def former_settings_in_use(where: Where | None = None) -> list[str]:
+    """One sentence on each former setting that still has a value."""
+    return [
+        f"{name} ({source}) is ignored: {FORMER[name]}."
+        for name, source, _ in _setting_values(FORMER, where or Where())
+    ]
 
 
 def read_one(name: str, text: str) -> Value:
@@ -298,8 +312,8 @@ def settings_file(where: Where | None = None) -> str:
     return os.path.join((where or Where()).state, FILE_NAME)
 
 
-def _options(where: Where) -> dict[str, object]:
-    """The plugin's options as the client stores them, unless it is switched off; the client tells hooks alone."""
+def _plugin_options(where: Where) -> dict[str, object]:
+    """The plugin's options as the client stores them, none if it is switched off. Only hooks get them as variables."""
     document = read_object(os.path.join(where.config, "settings.json"))
     plugins, switched = document.get("pluginConfigs"), document.get("enabledPlugins")
     off = {name for name, on in switched.items() if on is False} if isinstance(switched, dict) else set()
@@ -311,37 +325,37 @@ def _options(where: Where) -> dict[str, object]:
     return found
 
 
-def _given(names: Iterable[str], where: Where) -> Iterator[tuple[str, str, object]]:
+def _setting_values(names: Iterable[str], where: Where) -> Iterator[tuple[str, str, object]]:
     """The values given for settings as (name, source, raw), the weakest first; empty ones count as not given."""
-    stored, options = read_object(settings_file(where)), _options(where)
+    stored, options = read_object(settings_file(where)), _plugin_options(where)
     decisive = {name for name, key in KEYS.items() if key.stored_only}
     if not decisive.isdisjoint([*stored, *options]) and is_projects_state(where):
         stored, options = ({name: found[name] for name in found if name not in decisive} for found in (stored, options))
     for name in names:
-        for source, raw in _sources(name, stored, options, where.environ):
+        for source, raw in _values_by_source(name, stored, options, where.environ):
             if raw not in (None, ""):
                 yield name, source, raw
 
 
-def _sources(
+def _values_by_source(
     name: str, stored: Mapping[str, object], options: Mapping[str, object], environ: Mapping[str, str]
 ) -> Iterator[tuple[str, object]]:
-    """What each source says of a setting, the weakest first; the environment nothing of one that is only stored."""
+    """The value of a setting in each source, the weakest first; no variable sets one that is ``stored_only``."""
     yield "file", stored.get(name)
     if name not in FORMER and KEYS[name].stored_only:
         yield "plugin", options.get(name)
         return
-    yield "environment", environ.get(_variable(name))
+    yield "environment", environ.get(_variable_name(name))
     yield "plugin", environ.get(f"CLAUDE_PLUGIN_OPTION_{name.upper()}", options.get(name))
 
 
-def _variable(name: str) -> str:
+def _variable_name(name: str) -> str:
     """The environment variable of a setting."""
     return f"RESUME_HOOKS_{name.upper()}"
 
 
 def is_damaged(path: str) -> bool:
-    """Whether a file of settings without values is more than empty: no JSON object, too large, a pipe, a folder."""
+    """Whether a settings file without values is damaged and not just empty: not a JSON object, too large, a folder."""
     try:
         raw = read_regular(path, MAX_OBJECT)
     except (FileNotFoundError, NotADirectoryError):

@@ -10,7 +10,7 @@ from resume_hooks.archive import data_rules
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.archive.vault.permission import allowed
 from resume_hooks.errors import VaultOff
-from resume_hooks.hooks.inside import answered
+from resume_hooks.hooks.inside import answer_module
 from resume_hooks.sessions.archived.layout import vault
 from tests.archive.vault.laid_out import laid_out
 from tests.builders import SESSION, ConfigHome
@@ -18,7 +18,7 @@ from tests.builders import SESSION, ConfigHome
 
 def ask(**fields: object) -> object:
     """What the module asks at a start."""
-    return answered("rules", {"session_id": SESSION, "screen": True, **fields})
+    return answer_module("rules", {"session_id": SESSION, "screen": True, **fields})
 
 
 def test_under_a_rule_nothing_is_archived(config_home: ConfigHome) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.cli.schema import form
+from resume_hooks.cli.schema import form_of_verb
 from resume_hooks.cli.verb_table import ALIASES
 from tests.builders import (
     ConfigHome,
@@ -61,7 +61,7 @@ def document(cli: Cli) -> Document:
         assert (found["schema"], found["verb"], found["ok"]) == (1, verb, code == 0)
         if found["ok"]:
             assert set(found) == {"schema", "verb", "ok", "data", "warnings"}
-            assert form(verb).model_validate(found["data"]).model_dump(mode="json") == found["data"]
+            assert form_of_verb(verb).model_validate(found["data"]).model_dump(mode="json") == found["data"]
         else:
             assert set(found) == {"schema", "verb", "ok", "error"}
             assert {"code", "message", "remedy"} <= set(found["error"]) <= {"code", "message", "remedy", "candidates"}

@@ -173,7 +173,7 @@ def test_special_files_in_our_places_hold_nothing_up(config_home: ConfigHome, cl
             path.symlink_to("/dev/zero")
     for words in (["lineage", SESSION], ["config"], ["trim", SESSION, "--in-place", "--dry-run"]):
         assert cli(*words).returncode == 0
-    assert b"no readable file of settings" in cli("doctor").stdout
+    assert b"not a readable settings file" in cli("doctor").stdout
 
 
 def test_an_interrupt_is_130(config_home: ConfigHome) -> None:

@@ -32,7 +32,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 def test_a_long_scan_on_a_terminal(tmp_path: Path, drawn: list[tuple[int, int]]) -> None:
     """It says how far it is, now and then, always on the same file."""
     path = write_session(tmp_path, SESSION, conversation(10))
-    with output.watched(path, quiet=False) as watching:
+    with output.scan_progress(path, quiet=False) as watching:
         found = scan(path, observers=watching)
     places = [done for done, _ in drawn]
     assert places[0] == 0
@@ -49,6 +49,6 @@ def test_nobody_waits(why: str, tmp_path: Path, drawn: list[tuple[int, int]], mo
     if why == "a short file":
         monkeypatch.setattr(output, "LONG", 1_000_000)
     where = "/none.jsonl" if why == "no file" else path
-    with output.watched(where, quiet=why == "asked for JSON") as watching:
+    with output.scan_progress(where, quiet=why == "asked for JSON") as watching:
         assert watching == []
     assert drawn == []

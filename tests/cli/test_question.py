@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pexpect
 import pytest
 
-from resume_hooks.cli.question import AnswerChoice, ask, meant
+from resume_hooks.cli.question import AnswerChoice, ask_question, command_meant
 from resume_hooks.errors import AmbiguousLocator
 from resume_hooks.sessions.locator_forms import MOST_CANDIDATES
 from tests.builders import ConfigHome, conversation, custom_title, session_id, write_session
@@ -164,8 +164,8 @@ def test_the_word_that_is_replaced(
     """The one that holds the locator, and of it the locator alone; none where two might."""
     terminal = SimpleNamespace(isatty=lambda: True)
     monkeypatch.setattr("resume_hooks.cli.question.sys", SimpleNamespace(stdin=terminal, stderr=terminal))
-    monkeypatch.setattr("resume_hooks.cli.question.ask", lambda *_, **__: 1)
-    assert meant(arguments, AmbiguousLocator("parser", ROWS)) == again
+    monkeypatch.setattr("resume_hooks.cli.question.ask_question", lambda *_, **__: 1)
+    assert command_meant(arguments, AmbiguousLocator("parser", ROWS)) == again
 
 
 def test_lines_break_between_words(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -174,7 +174,7 @@ def test_lines_break_between_words(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.setattr("click.prompt", lambda *_, **__: "1")
     about = "a copy without the contents that a model finds unneeded; asking it costs tokens"
-    assert ask("How?", [AnswerChoice("trim --smart", about), AnswerChoice("fork")]) == 0
+    assert ask_question("How?", [AnswerChoice("trim --smart", about), AnswerChoice("fork")]) == 0
     rows = capsys.readouterr().out.split("\n")[1:-2]
     assert all(len(row) <= 50 for row in rows)
     assert " ".join(" ".join(rows).split()) == f"> 1 trim --smart {about}"

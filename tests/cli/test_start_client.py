@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.cli.start_client import Start, environment, start, start_of
+from resume_hooks.cli.start_client import Start, become_client, client_environment, start_of_session
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where
 from tests.builders import SESSION, ConfigHome
@@ -16,19 +16,22 @@ from tests.builders import SESSION, ConfigHome
 def test_our_own_config_home_is_left_alone(config_home: ConfigHome) -> None:
     """Set or not, it stays as it is."""
     path = str(config_home.project() / f"{SESSION}.jsonl")
-    found = start_of(SESSION, path, "/proj", config_home.where)
+    found = start_of_session(SESSION, path, "/proj", config_home.where)
     assert found == Start(SESSION, "/proj")
     assert found.command == f"cd /proj && claude --resume {SESSION}"
-    assert environment(found, config_home.where) == {**config_home.environ, "PWD": "/proj"}
+    assert client_environment(found, config_home.where) == {**config_home.environ, "PWD": "/proj"}
     usual = {"HOME": str(config_home.root)}
-    assert environment(start_of(SESSION, path, "/proj", Where(usual)), Where(usual)) == {**usual, "PWD": "/proj"}
+    assert client_environment(start_of_session(SESSION, path, "/proj", Where(usual)), Where(usual)) == {
+        **usual,
+        "PWD": "/proj",
+    }
 
 
 def test_a_session_of_another_config_home(config_home: ConfigHome, tmp_path: Path) -> None:
     """The client is told, and so is who types the command."""
     other = tmp_path / "other home"
-    found = start_of(SESSION, f"{other}/projects/-proj/{SESSION}.jsonl", "/proj", config_home.where)
-    assert environment(found, config_home.where)["CLAUDE_CONFIG_DIR"] == str(other)
+    found = start_of_session(SESSION, f"{other}/projects/-proj/{SESSION}.jsonl", "/proj", config_home.where)
+    assert client_environment(found, config_home.where)["CLAUDE_CONFIG_DIR"] == str(other)
     assert found.command == f"cd /proj && CLAUDE_CONFIG_DIR='{other}' claude --resume {SESSION}"
 
 
@@ -36,20 +39,20 @@ def test_a_session_of_the_usual_config_home(tmp_path: Path, monkeypatch: pytest.
     """It is not named: named, it would keep its own file of settings elsewhere."""
     monkeypatch.setenv("HOME", str(tmp_path))
     environ = {"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": "/elsewhere"}
-    found = start_of(SESSION, f"{tmp_path}/.claude/projects/-proj/{SESSION}.jsonl", "/proj", Where(environ))
-    assert "CLAUDE_CONFIG_DIR" not in environment(found, Where(environ))
+    found = start_of_session(SESSION, f"{tmp_path}/.claude/projects/-proj/{SESSION}.jsonl", "/proj", Where(environ))
+    assert "CLAUDE_CONFIG_DIR" not in client_environment(found, Where(environ))
     assert found.command == f"cd /proj && env -u CLAUDE_CONFIG_DIR claude --resume {SESSION}"
 
 
 def test_a_file_anywhere_has_no_config_home() -> None:
     """A folder that only looks like one is none."""
-    assert start_of(SESSION, f"/tmp/{SESSION}.jsonl", "/proj", Where({"HOME": "/h"})).config == ""
+    assert start_of_session(SESSION, f"/tmp/{SESSION}.jsonl", "/proj", Where({"HOME": "/h"})).config == ""
 
 
 def test_settings_of_the_user_stay() -> None:
     """What a client around us says of itself goes."""
     environ = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": SESSION, "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "9", "PWD": "/x"}
-    assert environment(Start(SESSION, "/proj"), Where(environ)) == {
+    assert client_environment(Start(SESSION, "/proj"), Where(environ)) == {
         "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "9",
         "PWD": "/proj",
     }
@@ -62,6 +65,6 @@ def test_a_folder_that_cannot_be_entered(tmp_path: Path, monkeypatch: pytest.Mon
     client.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ResumeHooksError, match="can't be started in /not/there: No such file") as caught:
-        start(Start(SESSION, "/not/there"))
+        become_client(Start(SESSION, "/not/there"))
     assert caught.value.remedy == f"By hand: cd /not/there && claude --resume {SESSION}"
     assert signal.getsignal(signal.SIGPIPE) is signal.SIG_IGN

@@ -75,7 +75,7 @@ def test_its_options_are_set_as_it_is_installed(client: ClientVersion, home: Cli
         "notice_percent": (65, "plugin"),
         "compaction": ("trim", "plugin"),
     }
-    assert settings.refused(home.where) == []
+    assert settings.unusable_settings(home.where) == []
 
 
 def test_installed_so_its_commands_answer_and_it_costs_little(tui: Tui) -> None:

@@ -438,7 +438,7 @@ def test_a_pane_whose_engine_is_ill_says_so_and_closes(
     tui: Tui, plugin: Path, parent: Path, tmp_path: Path, broken: str, shown: str
 ) -> None:
     """It opens all the same, Esc closes it, and the next prompt is sent."""
-    first = json.dumps({"pane": pane.opened("")})
+    first = json.dumps({"pane": pane.open_pane("")})
     begin(tui, plugin, engine(tmp_path, f"print({first!r}) if '\"search\"' in sys.stdin.read() else {broken}"))
     entered(tui, "/search")
     tui.wait_for("look into it")

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from resume_hooks.hooks import start_parts
-from resume_hooks.hooks.pending_handoff import MOST, PendingHandoff, leave
+from resume_hooks.hooks.pending_handoff import MOST, PendingHandoff, leave_handoff
 from resume_hooks.storage import state_file
-from resume_hooks.system.text import units
+from resume_hooks.system.text import utf16_length
 from resume_hooks.transcripts import parted_text
 from resume_hooks.transcripts.parted_text import parts_of, put_together
 from tests.builders import ConfigHome, conversation, session_id, write_session
@@ -96,7 +96,7 @@ def hand_off(home: ConfigHome, pid: int = 4711, number: int = 2, opening: str = 
     """Let a handoff wait for the ``/clear`` of a client; the project's folder."""
     child = session_id(number)
     path = write_session(home.project(), child, conversation(1, session_id=child))
-    leave(PendingHandoff(pid, "", OLD, child, path, os.path.getsize(path), time.time(), opening))
+    leave_handoff(PendingHandoff(pid, "", OLD, child, path, os.path.getsize(path), time.time(), opening))
     return Path(path).parent
 
 
@@ -123,7 +123,7 @@ def test_a_long_handoff_comes_whole(
     folder = hand_off(config_home)
     hooks = begin(running, [FIRST, *OTHERS], env, start("clear", NEW, folder), shell)
     given = contexts(hooks)
-    assert max(map(units, given)) < 10_000
+    assert max(map(utf16_length, given)) < 10_000
     (text,) = put_together(given)
     assert text.partition("\n\n")[2] == OPENING
     assert put_together([*given[1:], given[0]]) == [text]
@@ -184,7 +184,7 @@ def test_others_that_never_come(config_home: ConfigHome, env: dict[str, str], ru
     """What fits one hook is given: the front and the end. A single one that is missing is named."""
     folder = hand_off(config_home)
     (alone,) = contexts(begin(running, [FIRST], env, start("clear", NEW, folder)))
-    assert units(alone) < 10_000
+    assert utf16_length(alone) < 10_000
     assert (alone.startswith("This session was started by /clear"), alone.endswith(OPENING[-2_000:])) == (True, True)
     assert start_parts.CUT in alone
     hand_off(config_home)
@@ -285,15 +285,15 @@ def test_a_state_folder_that_cannot_be_written(config_home: ConfigHome, monkeypa
     for key, value in config_home.environ.items():
         monkeypatch.setenv(key, value)
     monkeypatch.setattr(state_file, "create", fail)
-    said = json.loads(start_parts.start(OPENING, "", NEW))["hookSpecificOutput"]["additionalContext"]
-    assert said == start_parts.shortened(OPENING, parted_text.MOST)
+    said = json.loads(start_parts.hand_out_start(OPENING, "", NEW))["hookSpecificOutput"]["additionalContext"]
+    assert said == start_parts.cut_out_middle(OPENING, parted_text.MOST)
     assert len(parts_of(said)) == 1
 
 
 def test_a_text_beyond_all_parts_loses_its_middle() -> None:
     """By whole lines where there are lines; in any letters."""
     for text in (OPENING * 3, "\U0001f680" * 50_000, "x" * 90_000):
-        short = start_parts.shortened(text, parted_text.LONGEST)
-        assert parted_text.LONGEST - 300 < units(short) <= parted_text.LONGEST
+        short = start_parts.cut_out_middle(text, parted_text.LONGEST)
+        assert parted_text.LONGEST - 300 < utf16_length(short) <= parted_text.LONGEST
         begin_, _, end = short.partition(start_parts.CUT)
         assert (text.startswith(begin_), text.endswith(end)) == (True, True)

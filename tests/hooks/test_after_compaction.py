@@ -13,7 +13,7 @@ import pytest
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write
 from resume_hooks.hooks import after_compaction
-from resume_hooks.hooks.after_compaction import MOST, given_back
+from resume_hooks.hooks.after_compaction import MOST, text_after_compaction
 from resume_hooks.reading.digest import build
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest
@@ -55,7 +55,7 @@ def ran(number: int, command: str) -> list[Record]:
 
 def back(home: ConfigHome, number: int, most: int = MOST) -> str:
     """What is given back to a session of the project."""
-    return given_back(session_id(number), str(home.project() / f"{session_id(number)}.jsonl"), most)
+    return text_after_compaction(session_id(number), str(home.project() / f"{session_id(number)}.jsonl"), most)
 
 
 def test_what_was_said_comes_back(config_home: ConfigHome) -> None:
@@ -70,7 +70,7 @@ def test_the_lineage_comes_back(config_home: ConfigHome) -> None:
     parent = write_session(config_home.project(), ONE, conversation(2))
     plan = agents.fresh(locate.session_file(parent), config_home.where, kind="handoff", next_step="go on")
     receipt = write(plan, config_home.where)
-    text = given_back(receipt.session_id, receipt.file)
+    text = text_after_compaction(receipt.session_id, receipt.file)
     assert text.startswith(f"{HEAD}\n\n{OPENING}\n")
     assert text.count(CLOSING) == 1
     assert (ONE in text, parent in text, receipt.file in text) == (True, True, True)
@@ -160,7 +160,7 @@ def test_what_takes_too_long_is_left_out(config_home: ConfigHome, monkeypatch: p
     write_session(config_home.project(), ONE, ruled(1))
     monkeypatch.setattr(after_compaction, "digest_of", lambda *_, **__: spin())
     began = time.monotonic()
-    assert given_back(ONE, str(config_home.project() / f"{ONE}.jsonl"), limit=0.05) == ""
+    assert text_after_compaction(ONE, str(config_home.project() / f"{ONE}.jsonl"), limit=0.05) == ""
     assert time.monotonic() - began < 10
 
 

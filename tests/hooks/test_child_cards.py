@@ -20,16 +20,16 @@ from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.confirmations import Question
 from resume_hooks.hooks.handoff import handoff_card
 from resume_hooks.hooks.lineage import lineage_card
-from resume_hooks.hooks.reply import MAX_START, start
+from resume_hooks.hooks.reply import MAX_START, start_reply
 from resume_hooks.hooks.resume_card import resume_card
-from resume_hooks.hooks.triggers import VERBS, Trigger, of_command
+from resume_hooks.hooks.triggers import VERBS, Trigger, trigger_of_command
 from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.clipboard import Copied
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, write_session
 
 CHILD = session_id(2)
-HELP = plain_cards.help_card("resume-hooks --help", of_command("resume-hooks:help", ""))
+HELP = plain_cards.help_card("resume-hooks --help", trigger_of_command("resume-hooks:help", ""))
 LAST_LINE = 40
 """Columns that a busy client shows of the last line."""
 
@@ -48,7 +48,7 @@ def receipt(**more: Any) -> Receipt:
 
 def shown(reason: str) -> str:
     """What the client gets of a card."""
-    document = json.loads(reply.block(reason))
+    document = json.loads(reply.block_reply(reason))
     assert document["decision"] == "block"
     assert document["hookSpecificOutput"] == {"hookEventName": "UserPromptSubmit", "suppressOriginalPrompt": True}
     return str(document["reason"])
@@ -104,7 +104,7 @@ def test_the_other_cards_of_trim_end_in_a_useful_line(slash: bool) -> None:
         trim_cards.question_card("numbers", "", "", trim): f"To make it: {trim} yes",
         trim_cards.question_card("numbers", "", "It can't.", trim): "Nothing was changed.",
         trim_cards.no_use_card("numbers", ">handoff"): "Instead: >handoff",
-        trim_cards.help_card("options", of_command("trim", ""), asked=slash): "Type: /trim",
+        trim_cards.help_card("options", trigger_of_command("trim", ""), asked=slash): "Type: /trim",
         trim_cards.cancelled_card(asked=slash): "Nothing was changed.",
         trim_cards.unasked_card(trim): f"First: {trim}",
         trim_cards.answered_card(question, trim, gone=False): f"First: {trim}",
@@ -203,7 +203,7 @@ def test_hostile_facts_stay_text(config_home: ConfigHome) -> None:
         resume_card(
             compare(SessionFile(SESSION, str(path), 0, 0), config_home.where, clock.now()),
             WAYS[0],
-            of_command("full", HOSTILE),
+            trigger_of_command("full", HOSTILE),
         ),
         lineage_card([row]),
         handoff_card(receipt(folder=HOSTILE, title=HOSTILE), WAYS[2], HOSTILE, slash=True),
@@ -227,14 +227,14 @@ def test_a_command_in_a_warning_can_be_run(monkeypatch: pytest.MonkeyPatch, caps
 
 def said(context: str, message: str) -> dict[str, Any]:
     """The reply, as the client reads it."""
-    found = json.loads(start(context, message))
+    found = json.loads(start_reply(context, message))
     assert isinstance(found, dict)
     return found
 
 
 def test_what_a_start_says() -> None:
     """A line without context, a context without a line; nothing is no reply, and nothing drives the terminal."""
-    assert start("", "") == start(" \n", "") == b""
+    assert start_reply("", "") == start_reply(" \n", "") == b""
     assert said("", "hello") == {"systemMessage": "hello"}
     context = {"hookEventName": "SessionStart", "additionalContext": "facts"}
     assert said("facts", "") == {"hookSpecificOutput": context}

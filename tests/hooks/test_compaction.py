@@ -11,7 +11,7 @@ import pytest
 
 from resume_hooks import settings
 from resume_hooks.hooks import compaction, hook_state
-from resume_hooks.hooks.inside import FULL, PLAN, answered
+from resume_hooks.hooks.inside import FULL, PLAN, answer_module
 from resume_hooks.transcripts.transcript import scan
 from tests.builders import SESSION, ConfigHome, Record, assistant, boundary, tool_result, tool_use, user, write_session
 from tests.hooks.test_trim import BULK, bulky
@@ -47,7 +47,7 @@ def thoughtful() -> list[Record]:
 def ask(messages: object, **fields: object) -> dict[str, Any]:
     """What the module gets for a trim in place."""
     event = {"session_id": SESSION, "screen": True, "trigger": "manual", "options": "", "messages": messages}
-    reply = answered(PLAN, {**event, **fields})
+    reply = answer_module(PLAN, {**event, **fields})
     return dict(json.loads(json.dumps(reply)))
 
 
@@ -61,8 +61,8 @@ def test_answers_and_results_are_built_anew_and_prompts_stay(parent: Path) -> No
     assert plan["results"]["c0"].endswith(f"original: {SESSION[:8]}:2]")
     assert plan["gone"] == []
     assert plan["before"] > plan["after"] > 0
-    assert hook_state.take_fresh(hook_state.answered(SESSION), 60)
-    assert not hook_state.take_fresh(hook_state.answered(SESSION), 60)
+    assert hook_state.consume_fresh_note(hook_state.compaction_note(SESSION), 60)
+    assert not hook_state.consume_fresh_note(hook_state.compaction_note(SESSION), 60)
 
 
 def test_parallel_calls_become_one_message_and_what_no_message_can_hold_a_text(config_home: ConfigHome) -> None:
@@ -113,24 +113,24 @@ def test_what_can_not_be_is_a_sentence(parent: Path, messages: object, fields: d
     assert set(reply) == {"skip"}
     assert told in reply["skip"]
     assert "\n" not in reply["skip"]
-    assert not hook_state.take_fresh(hook_state.answered(SESSION), 60)
+    assert not hook_state.consume_fresh_note(hook_state.compaction_note(SESSION), 60)
 
 
 def test_here_runs_the_clients_compaction(parent: Path) -> None:
     """With the options that were typed; what is none is refused before anything happens."""
-    reply = answered("trim", {"session_id": SESSION, "screen": True, "args": "here --tools Read"})
+    reply = answer_module("trim", {"session_id": SESSION, "screen": True, "args": "here --tools Read"})
     assert reply["options"] == "--tools Read"
     assert "trimmed in place" in reply["compact"]
-    choices = answered("trim", {"session_id": SESSION, "screen": True, "args": "--keep-recent 1"})["choices"]
+    choices = answer_module("trim", {"session_id": SESSION, "screen": True, "args": "--keep-recent 1"})["choices"]
     assert choices[1][1] == "here --keep-recent 1"
-    refused = answered("trim", {"session_id": SESSION, "screen": True, "args": "here --nonsense"})
+    refused = answer_module("trim", {"session_id": SESSION, "screen": True, "args": "here --nonsense"})
     assert "is not an option" in refused["text"]
 
 
 @pytest.mark.usefixtures("parent")
 def test_a_trim_that_saves_too_little_is_not_asked_about() -> None:
     """By the limit that the shell has, too; a card says so."""
-    saying = answered("trim", {"session_id": SESSION, "screen": True, "args": "--min-savings 900000"})
+    saying = answer_module("trim", {"session_id": SESSION, "screen": True, "args": "--min-savings 900000"})
     assert saying.keys() == {"text"}
     assert saying["text"].startswith("trim · not worth a new session")
 
@@ -206,10 +206,10 @@ def test_the_module_learns_of_the_line(parent: Path, monkeypatch: pytest.MonkeyP
     """With what stands behind the client's command; also where no notice is wanted. Without a line there is none."""
     del parent
     event = {"session_id": SESSION, "screen": True, "tokens": 60_000, "window": 200_000}
-    assert "line" not in answered("band", event)
+    assert "line" not in answer_module("band", event)
     monkeypatch.setenv("RESUME_HOOKS_NOTICE_PERCENT", "0")
     monkeypatch.setenv("RESUME_HOOKS_COMPACTION", chosen)
-    line = answered("band", event)["line"]
+    line = answer_module("band", event)["line"]
     assert (line["from"], line["trigger"]) == (tokens, compaction.LINE)
     assert chosen in line["compact"]
 
@@ -239,10 +239,10 @@ def test_it_is_told_once_what_else_can_happen(parent: Path, monkeypatch: pytest.
     del parent
 
     def measured(args: str, **fields: object) -> dict[str, Any]:
-        return dict(answered(FULL, {"session_id": SESSION, "screen": True, "args": args, **fields}))
+        return dict(answer_module(FULL, {"session_id": SESSION, "screen": True, "args": args, **fields}))
 
     def band() -> dict[str, Any]:
-        return dict(answered("band", {"session_id": SESSION, "screen": True, "tokens": 60_000, "window": 200_000}))
+        return dict(answer_module("band", {"session_id": SESSION, "screen": True, "tokens": 60_000, "window": 200_000}))
 
     assert measured("90", screen=False) == {}
     assert measured("12") == measured("trim") == measured("") == {}

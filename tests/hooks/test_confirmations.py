@@ -46,53 +46,53 @@ def sound(**more: object) -> dict[str, Any]:
 )
 def test_a_question_is_open_for_ten_minutes(config_home: ConfigHome, age: float, is_open: bool) -> None:
     """Also where the clock was set back: what comes from the future is no question, but for a few seconds."""
-    confirmations.keep(asked(age))
-    found = confirmations.find(SESSION)
+    confirmations.store_question(asked(age))
+    found = confirmations.find_question(SESSION)
     assert found is not None
     assert found.is_open is is_open
 
 
 def test_an_answered_question_is_not_open(config_home: ConfigHome) -> None:
     """It still says what came of it."""
-    confirmations.keep(asked(child=OTHER))
-    found = confirmations.find(SESSION)
+    confirmations.store_question(asked(child=OTHER))
+    found = confirmations.find_question(SESSION)
     assert found is not None
     assert (found.child, found.is_open) == (OTHER, False)
 
 
 def test_it_can_be_begun_once(config_home: ConfigHome) -> None:
     """Of two who begin one gets it; others can tell until it ends, or until nobody can be at it any more."""
-    assert not confirmations.is_begun(SESSION)
+    assert not confirmations.is_question_claimed(SESSION)
     question = asked(300)
-    assert not confirmations.begin(question)
-    confirmations.keep(question)
-    assert [confirmations.begin(question), confirmations.begin(question)] == [True, False]
-    assert confirmations.find(SESSION) is None
-    assert confirmations.is_begun(SESSION)
+    assert not confirmations.claim_question(question)
+    confirmations.store_question(question)
+    assert [confirmations.claim_question(question), confirmations.claim_question(question)] == [True, False]
+    assert confirmations.find_question(SESSION) is None
+    assert confirmations.is_question_claimed(SESSION)
     os.utime(f"{place(config_home)}.begun", (time.time() - hook_state.MAKING - 1,) * 2)
-    assert not confirmations.is_begun(SESSION)
-    confirmations.keep(question)
-    assert confirmations.begin(question), "whoever began was ended"
-    confirmations.end(SESSION)
-    confirmations.end(SESSION)
+    assert not confirmations.is_question_claimed(SESSION)
+    confirmations.store_question(question)
+    assert confirmations.claim_question(question), "whoever began was ended"
+    confirmations.release_question(SESSION)
+    confirmations.release_question(SESSION)
     assert list(place(config_home).parent.iterdir()) == []
 
 
 def test_what_was_answered_meanwhile_cannot_be_begun(config_home: ConfigHome) -> None:
     """Whoever looked at the question before makes no second child of it; the answer stays."""
     question = asked()
-    confirmations.keep(question._replace(child=OTHER))
-    assert not confirmations.begin(question)
-    assert not confirmations.is_begun(SESSION)
-    assert confirmations.find(SESSION) == question._replace(child=OTHER)
+    confirmations.store_question(question._replace(child=OTHER))
+    assert not confirmations.claim_question(question)
+    assert not confirmations.is_question_claimed(SESSION)
+    assert confirmations.find_question(SESSION) == question._replace(child=OTHER)
 
 
 def test_it_counts_in_its_own_session_alone(config_home: ConfigHome) -> None:
     """Neither another session's question, nor a copy of one under this session's name."""
-    confirmations.keep(asked())
-    assert confirmations.find(OTHER) is None
+    confirmations.store_question(asked())
+    assert confirmations.find_question(OTHER) is None
     place(config_home).rename(place(config_home, OTHER))
-    assert confirmations.find(OTHER) is None
+    assert confirmations.find_question(OTHER) is None
 
 
 GARBAGE: dict[str, dict[str, Any]] = {
@@ -108,12 +108,12 @@ GARBAGE: dict[str, dict[str, Any]] = {
 def test_garbage_is_no_question(config_home: ConfigHome, name: str) -> None:
     """And never a trace."""
     plant(config_home, GARBAGE[name])
-    assert confirmations.find(SESSION) is None
+    assert confirmations.find_question(SESSION) is None
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "true", "9" * 400, "-1"])
 def test_an_instant_that_is_none_opens_nothing(config_home: ConfigHome, number: str) -> None:
     """What JSON can say and no clock does."""
     plant(config_home, json.dumps(sound(asked="X")).replace('"X"', number).encode())
-    found = confirmations.find(SESSION)
+    found = confirmations.find_question(SESSION)
     assert found is None or not found.is_open

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.cli.info import facts
+from resume_hooks.cli.info import session_facts_data
 from resume_hooks.hooks import context_notice
-from resume_hooks.hooks.inside import answered
+from resume_hooks.hooks.inside import answer_module
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import SessionLister
 from resume_hooks.sessions.session_files import session_file
@@ -157,14 +157,14 @@ def test_the_band_takes_the_lines_place(config_home: ConfigHome, ask: Any, monke
     """By the client's figures: when to ask again, then what to show; the Stop hook has nothing more to say."""
     path = write_session(config_home.project(), SESSION, full(190_000))
     event = {"screen": True, "session_id": SESSION, "transcript_path": path, "window": 200_000}
-    assert answered("band", {**event, "tokens": 90_000}) == {"look": 144_000, "tells": 80}
-    shown = answered("band", {**event, "tokens": 160_000})
+    assert answer_module("band", {**event, "tokens": 90_000}) == {"look": 144_000, "tells": 80}
+    shown = answer_module("band", {**event, "tokens": 160_000})
     assert (shown["from"], shown["window"]) == (144_000, 180_000)
     assert shown["band"] == "{percent} % of 180,000 · /handoff"
     assert ask(full(190_000)) == ""
     monkeypatch.setenv("RESUME_HOOKS_NOTICE_PERCENT", "0")
-    assert "band" not in answered("band", {**event, "tokens": 199_000})
-    assert answered("band", {**event, "tokens": "x"}) == {}
+    assert "band" not in answer_module("band", {**event, "tokens": 199_000})
+    assert answer_module("band", {**event, "tokens": "x"}) == {}
 
 
 def test_all_count_in_the_window_that_the_client_told_last(config_home: ConfigHome, ask: Any) -> None:
@@ -172,11 +172,11 @@ def test_all_count_in_the_window_that_the_client_told_last(config_home: ConfigHo
 
     def figures(shown: int, window: int) -> list[object]:
         write_session(config_home.project(), SESSION, full(shown))
-        card = " ".join(answered("full", {**event, "window": window})["card"]["lines"])
+        card = " ".join(answer_module("full", {**event, "window": window})["card"]["lines"])
         line = ask(full(shown))
         (row,) = SessionLister("/", Where()).along([session_file(path)], None)
         pieces = Pieces()
-        info = facts(SESSION, HeadTail(path), scan(path, observers=[pieces]), pieces)["context"]
+        info = session_facts_data(SESSION, HeadTail(path), scan(path, observers=[pieces]), pieces)["context"]
         found = [re.findall(r"(\d+) %", text)[:1] for text in (card, line)]
         return [*found, row.percent, info.percent, info.window]
 
@@ -189,8 +189,8 @@ def test_all_count_in_the_window_that_the_client_told_last(config_home: ConfigHo
         [session_file(path)], None
     )
     assert row.percent == 180
-    answered("lineage", {**event, "session_id": session_id(9), "window": 200_000})
-    answered("lineage", {**event, "window": -1})
+    answer_module("lineage", {**event, "session_id": session_id(9), "window": 200_000})
+    answer_module("lineage", {**event, "window": -1})
     assert note(config_home)["window"] == 1_000_000
 
 
@@ -202,7 +202,7 @@ def test_a_band_that_never_came_leaves_the_line(
     event = {"screen": True, "session_id": SESSION, "transcript_path": path, "window": 200_000, "tokens": 190_000}
     with monkeypatch.context() as patch:
         patch.setattr(context_notice, "_ways", lambda *_: 1 // 0)
-        assert "band" not in answered("band", event)
+        assert "band" not in answer_module("band", event)
     assert "of the context is used" in ask(full(190_000))
 
 
@@ -211,7 +211,7 @@ def test_the_band_says_what_a_trim_frees(config_home: ConfigHome) -> None:
     path = write_session(config_home.project(), SESSION, bulky())
     event = {"screen": True, "session_id": SESSION, "transcript_path": path, "window": 200_000, "tokens": 190_000}
     assert re.fullmatch(
-        r"\{percent\} % of 180,000 · /trim frees about [\d,]+ · /handoff", answered("band", event)["band"]
+        r"\{percent\} % of 180,000 · /trim frees about [\d,]+ · /handoff", answer_module("band", event)["band"]
     )
 
 
@@ -219,7 +219,7 @@ def test_the_band_says_what_a_trim_in_place_frees(config_home: ConfigHome) -> No
     """Where that is another figure: thinking of the last turns goes as well."""
     path = write_session(config_home.project(), SESSION, thoughtful())
     event = {"screen": True, "session_id": SESSION, "transcript_path": path, "window": 200_000, "tokens": 190_000}
-    found = re.search(r"/trim frees about ([\d,]+), here ([\d,]+) · /handoff", answered("band", event)["band"])
+    found = re.search(r"/trim frees about ([\d,]+), here ([\d,]+) · /handoff", answer_module("band", event)["band"])
     assert found
     copy, here = (int(number.replace(",", "")) for number in found.groups())
     assert here - copy > 10_000
@@ -242,7 +242,7 @@ def test_a_smaller_window_of_the_clients_settings(config_home: ConfigHome, ask: 
     event = {"screen": True, "session_id": SESSION, "transcript_path": path, "window": 200_000}
     assert "82 %" in ask(rows)
     assert note(config_home)["look"] == 10**9
-    assert answered("band", {**event, "tokens": 60_000})["look"] == 64_000
-    shown = answered("band", {**event, "tokens": 66_000})
+    assert answer_module("band", {**event, "tokens": 60_000})["look"] == 64_000
+    shown = answer_module("band", {**event, "tokens": 66_000})
     assert (shown["from"], shown["window"]) == (64_000, 80_000)
     assert shown["band"].startswith("{percent} % of 80,000")

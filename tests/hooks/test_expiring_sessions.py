@@ -14,8 +14,8 @@ from resume_hooks.archive.retention import pending
 from resume_hooks.archive.vault import delete
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.hooks import background, expiring_sessions, hook_state
-from resume_hooks.hooks.pending_handoff import PendingHandoff, leave
-from resume_hooks.hooks.session import NEAR_END, handle
+from resume_hooks.hooks.pending_handoff import PendingHandoff, leave_handoff
+from resume_hooks.hooks.session import NEAR_END, handle_session_event
 from resume_hooks.paths import Where
 from resume_hooks.sessions import held_links
 from resume_hooks.sessions.archived.manifest import archived_ids, find
@@ -43,13 +43,13 @@ def start(home: ConfigHome, source: str = "startup") -> dict[str, Any]:
 
 def said(home: ConfigHome, source: str = "startup") -> str:
     """The line that a start shows."""
-    reply = handle(start(home, source), [NEAR_END])
+    reply = handle_session_event(start(home, source), [NEAR_END])
     return str(json.loads(reply)["systemMessage"]) if reply else ""
 
 
 def stamped(name: str) -> dict[str, Any]:
     """A stamp, without its version."""
-    return {key: value for key, value in hook_state.find(name).items() if key != "version"}
+    return {key: value for key, value in hook_state.read_note(name).items() if key != "version"}
 
 
 @pytest.mark.parametrize("source", ["startup", "resume", "fork"])
@@ -72,7 +72,9 @@ def test_whoever_kept_first_the_next_start_tells(config_home: ConfigHome) -> Non
     """A verb kept an ancestor; a handoff that waits is told before that."""
     archive_session(aged(config_home, 1, 0), config_home.where)
     child = aged(config_home, 2, 0)
-    leave(PendingHandoff(1, "", session_id(1), session_id(2), child.path, child.size, time.time(), "the opening"))
+    leave_handoff(
+        PendingHandoff(1, "", session_id(1), session_id(2), child.path, child.size, time.time(), "the opening")
+    )
     waits, _, kept = said(config_home).partition(" · ")
     assert waits == f"resume-hooks: a handoff waits here: /resume {session_id(2)}"
     assert kept.startswith("Transcripts are now archived beyond the client's 30 days")
@@ -82,7 +84,7 @@ def test_whoever_kept_first_the_next_start_tells(config_home: ConfigHome) -> Non
 def test_without_the_shells_word_nothing_is_looked_for(config_home: ConfigHome) -> None:
     """A start that reaches Python for another reason."""
     aged(config_home, 1, 25)
-    assert handle(start(config_home)) == b""
+    assert handle_session_event(start(config_home)) == b""
     assert archived_ids(config_home.where) == []
 
 
@@ -95,7 +97,7 @@ def test_what_is_left_is_told_and_done_later(config_home: ConfigHome, monkeypatc
         "resume-hooks: archived 1 session that the client deletes soon, 2 more to come · "
     )
     assert stamped(f"due-{config_home.project().name}.json")["look"] <= time.time()
-    background.catch_up(start(config_home))
+    background.archive_in_background(start(config_home))
     assert archived_ids(config_home.where) == [session_id(number) for number in (1, 2, 3)]
     assert stamped(f"due-{config_home.project().name}.json")["look"] > time.time()
 
@@ -115,7 +117,7 @@ def test_of_two_starts_one_keeps(config_home: ConfigHome) -> None:
     aged(config_home, 1, 25)
     said(config_home)
     aged(config_home, 2, 25)
-    assert hook_state.begin(f"due-{config_home.project().name}.json")
+    assert hook_state.claim_note(f"due-{config_home.project().name}.json")
     assert said(config_home) == ""
     assert archived_ids(config_home.where) == [session_id(1)]
 
@@ -123,7 +125,7 @@ def test_of_two_starts_one_keeps(config_home: ConfigHome) -> None:
 @pytest.mark.parametrize("path", ["", "/", "x.jsonl", "/a/b c/x.jsonl", "/a/../x.jsonl", "/a/\ud800/x.jsonl"])
 def test_a_hostile_path_names_no_project(config_home: ConfigHome, path: str) -> None:
     """Nothing is kept, nothing is written."""
-    handle(start(config_home) | {"transcript_path": path}, [NEAR_END])
+    handle_session_event(start(config_home) | {"transcript_path": path}, [NEAR_END])
     assert not [name for name in os.listdir(config_home.config) if name != "projects"]
 
 
@@ -138,9 +140,9 @@ def test_an_ancestor_by_clear_is_kept_by_the_next_hook(config_home: ConfigHome) 
     """The end of a session by ``/clear`` leaves word; it costs the client no time."""
     aged(config_home, 1, 0)
     end = {"session_id": session_id(1), "hook_event_name": "SessionEnd", "reason": "clear"}
-    assert handle(end) == b""
+    assert handle_session_event(end) == b""
     assert pending.pending_ids(Where()) == [session_id(1)]
-    background.catch_up(start(config_home, "clear"))
+    background.archive_in_background(start(config_home, "clear"))
     assert (pending.pending_ids(Where()), archived_ids(config_home.where)) == ([], [session_id(1)])
 
 
@@ -150,16 +152,16 @@ def test_once_a_day_ancestors_are_looked_for(config_home: ConfigHome, monkeypatc
     record_link(Link(session_id(2), session_id(1), "fork", "2026-01-31T09:30:00.000Z"), config_home.where)
     aged(config_home, 2, 0)
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
-    background.catch_up(start(config_home))
+    background.archive_in_background(start(config_home))
     assert (stamped("vault.json"), archived_ids(config_home.where)) == ({}, [])
     monkeypatch.delenv("CLAUDE_CODE_ENTRYPOINT")
-    background.catch_up(start(config_home))
+    background.archive_in_background(start(config_home))
     kept = find(session_id(1), config_home.where)
     assert kept
     stamp = stamped("vault.json")
     assert stamp["look"] == pytest.approx(time.time() + DAY, abs=60)
     assert stamp["seen"] == stamp["made"]
-    background.catch_up(start(config_home))
+    background.archive_in_background(start(config_home))
     assert stamped("vault.json") == stamp
 
 
@@ -168,7 +170,7 @@ def test_once_a_day_what_was_deleted_is_packed(config_home: ConfigHome) -> None:
     session = aged(config_home, 1, 3)
     entry = delete.write(delete.plan(session, config_home.where), config_home.where)
     assert os.path.exists(stored(entry.folder, entry.transcript))
-    background.catch_up(start(config_home))
+    background.archive_in_background(start(config_home))
     assert sorted(os.listdir(entry.folder)) == ["manifest.json", "pack-1.xz"]
 
 
@@ -180,10 +182,10 @@ def test_a_client_that_left_ends_it(config_home: ConfigHome, monkeypatch: pytest
     monkeypatch.setenv("CLAUDE_PID", str(2**22 + 1))
     for number in (1, 2, 3):
         aged(config_home, number, 25)
-    background.catch_up(start(config_home))
+    background.archive_in_background(start(config_home))
     assert len(archived_ids(config_home.where)) == 1
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
-    background.catch_up(start(config_home))
+    background.archive_in_background(start(config_home))
     assert len(archived_ids(config_home.where)) == 3
 
 
@@ -204,9 +206,9 @@ def test_a_start_holds_every_session(config_home: ConfigHome, monkeypatch: pytes
     """In a headless run, too; at the next start what the client lost early meanwhile is in the vault."""
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", entry)
     path = Path(aged(config_home, 1, 2).path)
-    background.catch_up(start(config_home))
+    background.archive_in_background(start(config_home))
     link = Path(held_links.folder(config_home.where), path.parent.name, path.name)
     assert link.samefile(path)
     path.unlink()
-    background.catch_up(start(config_home))
+    background.archive_in_background(start(config_home))
     assert (archived_ids(config_home.where), link.exists()) == ([session_id(1)], False)

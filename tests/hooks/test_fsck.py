@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.hooks import fsck, prompt
-from resume_hooks.hooks.inside import CHOICES, answered
+from resume_hooks.hooks.inside import CHOICES, answer_module
 from resume_hooks.hooks.triggers import UNASKED
 from tests.builders import SESSION, ConfigHome
 from tests.hooks.conftest import children
@@ -35,7 +35,7 @@ def installed(case: Case | bytes, home: ConfigHome) -> Path:
 
 def ask(text: str, **fields: object) -> dict[str, Any]:
     """What the module gets."""
-    return answered(UNASKED, {"session_id": SESSION, "screen": True, "args": text, **fields})
+    return answer_module(UNASKED, {"session_id": SESSION, "screen": True, "args": text, **fields})
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_nothing_is_said_of_other_errors(config_home: ConfigHome, monkeypatch: p
     with monkeypatch.context() as patched:
         patched.setenv("RESUME_HOOKS_TRIGGERS_OFF", "fsck")
         assert ask(UNSIGNED) == {}
-    monkeypatch.delattr(fsck, "_decide")
+    monkeypatch.delattr(fsck, "_plan_repair_of_request")
     assert ask(OTHER) == ask("API Error: 529 Overloaded (request 1400)") == {}
 
 

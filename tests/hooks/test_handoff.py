@@ -161,5 +161,5 @@ def test_an_option_of_the_shell_is_no_next_step(
     said = str(
         run_hook("prompt", {"session_id": SESSION, "transcript_path": parent, "prompt": f">handoff {typed}"}).stdout
     )
-    assert "is no option here" in said
+    assert "is not an option here" in said
     assert len(list(config_home.project().glob("*.jsonl"))) == 1

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from resume_hooks.errors import UsageError
-from resume_hooks.hooks.handoff import HandoffWords, words_of
-from resume_hooks.hooks.inside import answered
+from resume_hooks.hooks.handoff import HandoffWords, parse_handoff_words
+from resume_hooks.hooks.inside import answer_module
 from tests.builders import SESSION, ConfigHome, Record, assistant, user, write_session
 from tests.hooks.conftest import Run, children
 
@@ -35,7 +35,7 @@ def parent(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def ask(args: str, **fields: object) -> dict[str, Any]:
     """What the module gets for ``/handoff`` with some words."""
-    return answered("handoff", {"session_id": SESSION, "screen": True, "args": args, **fields})
+    return answer_module("handoff", {"session_id": SESSION, "screen": True, "args": args, **fields})
 
 
 def metadata_of(child: Path) -> dict[str, Any]:
@@ -63,14 +63,14 @@ def metadata_of(child: Path) -> dict[str, Any]:
 )
 def test_the_first_word(text: str, words: HandoffWords) -> None:
     """A size is the first word or none; ``all`` is one where it stands alone, for many a sentence begins with it."""
-    assert words_of(text) == words
+    assert parse_handoff_words(text) == words
 
 
 @pytest.mark.parametrize("text", ["0k", "49k fix it", "99k", "999999k"])
 def test_a_size_out_of_bounds(parent: Path, text: str) -> None:
     """The error names the sizes, and nothing is made."""
     with pytest.raises(UsageError, match="is not a size"):
-        words_of(text)
+        parse_handoff_words(text)
     for screen in (True, False):
         said = ask(text, screen=screen)
         assert set(said) == {"text"}
@@ -137,7 +137,7 @@ def test_what_the_model_asks_for_has_no_size(parent: Path, monkeypatch: pytest.M
     monkeypatch.setenv("RESUME_HOOKS_HANDOFF_TOOL", "on")
     for step in ("4k videos stutter", "99k users wait", "all", "--new-task write notes"):
         for said in ("", "Hand off"):
-            told = answered("tool", {"session_id": SESSION, "screen": True, "args": step, "said": said})
+            told = answer_module("tool", {"session_id": SESSION, "screen": True, "args": step, "said": said})
             assert set(told) == {"text"}
             assert "begin it with another word" in told["text"]
-    assert "ask" in answered("tool", {"session_id": SESSION, "screen": True, "args": "all tests have to pass"})
+    assert "ask" in answer_module("tool", {"session_id": SESSION, "screen": True, "args": "all tests have to pass"})

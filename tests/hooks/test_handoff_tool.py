@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.hooks.inside import CHOICES, MOST_STEP, answered
+from resume_hooks.hooks.inside import CHOICES, MOST_STEP, answer_module
 from tests.builders import SESSION, ConfigHome, conversation, store, write_session
 
 EVENT = {"screen": True, "session_id": SESSION}
@@ -14,7 +14,7 @@ EVENT = {"screen": True, "session_id": SESSION}
 
 def call(step: object, **fields: object) -> dict[str, Any]:
     """What the module gets once the model called the tool."""
-    return answered("tool", {**EVENT, "args": step, **fields})
+    return answer_module("tool", {**EVENT, "args": step, **fields})
 
 
 @pytest.fixture
@@ -26,13 +26,13 @@ def on(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
 
 def test_it_is_off_unless_switched_on(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither offered nor answered; so where handoffs are switched off."""
-    assert answered("offer", EVENT) == {}
+    assert answer_module("offer", EVENT) == {}
     assert set(call("x")) == {"text"}
     monkeypatch.setenv("RESUME_HOOKS_HANDOFF_TOOL", "on")
-    (tool,) = answered("offer", EVENT)["tools"]
+    (tool,) = answer_module("offer", EVENT)["tools"]
     assert tool["name"] == "handoff"
     monkeypatch.setenv("RESUME_HOOKS_TRIGGERS_OFF", "handoff")
-    assert answered("offer", EVENT) == {}
+    assert answer_module("offer", EVENT) == {}
     assert set(call("x", said="yes")) == {"text"}
     assert not list(config_home.config.glob("projects/*/*.jsonl"))
 
@@ -64,11 +64,11 @@ def test_only_the_first_choice_is_a_yes(said: str) -> None:
 def test_what_the_model_wrote_is_never_sent(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """``handoff_sends`` is about what a person typed, and no variable sets it: a repository may."""
     write_session(config_home.project(), SESSION, conversation(2))
-    assert answered("handoff", {**EVENT, "args": "go"})["send"] is False
+    assert answer_module("handoff", {**EVENT, "args": "go"})["send"] is False
     monkeypatch.setenv("RESUME_HOOKS_HANDOFF_SENDS", "on")
     monkeypatch.setenv("CLAUDE_PLUGIN_OPTION_HANDOFF_SENDS", "true")
-    assert answered("handoff", {**EVENT, "args": "go"})["send"] is False
+    assert answer_module("handoff", {**EVENT, "args": "go"})["send"] is False
     store(config_home.config, handoff_sends="on")
-    assert answered("handoff", {**EVENT, "args": "go"})["send"] is True
-    assert answered("handoff", {**EVENT, "args": ""})["send"] is False
-    assert answered("handoff", {**EVENT, "args": "go", "by_model": True})["send"] is False
+    assert answer_module("handoff", {**EVENT, "args": "go"})["send"] is True
+    assert answer_module("handoff", {**EVENT, "args": ""})["send"] is False
+    assert answer_module("handoff", {**EVENT, "args": "go", "by_model": True})["send"] is False

@@ -22,8 +22,8 @@ def note(config_home: ConfigHome) -> Path:
     """Where a note lies that was kept."""
     old = os.umask(0)
     try:
-        hook_state.keep(NAME, {"a": "an older one"})
-        hook_state.keep(NAME, SAID)
+        hook_state.write_note(NAME, {"a": "an older one"})
+        hook_state.write_note(NAME, SAID)
     finally:
         os.umask(old)
     return config_home.config / "resume-hooks" / "pending" / NAME
@@ -31,7 +31,7 @@ def note(config_home: ConfigHome) -> Path:
 
 def test_what_is_kept_is_found(note: Path) -> None:
     """Word for word, in a file and folders that only their owner can read; the newest replaces the one before."""
-    assert hook_state.find(NAME) == {"version": 1, **SAID}
+    assert hook_state.read_note(NAME) == {"version": 1, **SAID}
     assert note.stat().st_mode & 0o777 == 0o600
     assert note.parent.stat().st_mode & 0o777 == 0o700
     assert list(note.parent.iterdir()) == [note]
@@ -55,21 +55,21 @@ def test_garbage_says_nothing(note: Path, name: str) -> None:
     """And never a trace."""
     content = GARBAGE[name]
     note.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
-    assert hook_state.find(NAME) == {}
+    assert hook_state.read_note(NAME) == {}
 
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
 def test_what_others_may_write_says_nothing(note: Path, mode: int) -> None:
     """Whoever wrote it last."""
     note.chmod(mode)
-    assert hook_state.find(NAME) == {}
+    assert hook_state.read_note(NAME) == {}
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 def test_what_another_user_planted_says_nothing(note: Path) -> None:
     """The owner of the file is asked for, whatever it says."""
     os.chown(note, 12_345, 12_345)
-    assert hook_state.find(NAME) == {}
+    assert hook_state.read_note(NAME) == {}
 
 
 @pytest.mark.parametrize("how", ["link", "dangling", "pipe", "folder"])
@@ -83,22 +83,22 @@ def test_what_is_no_file_says_nothing(note: Path, config_home: ConfigHome, how: 
         note.mkdir()
     else:
         note.symlink_to(outside if how == "link" else config_home.root / "nowhere")
-    assert hook_state.find(NAME) == {}
+    assert hook_state.read_note(NAME) == {}
     if how == "folder":
         with pytest.raises(OSError, match="directory"):
-            hook_state.keep(NAME, SAID)
+            hook_state.write_note(NAME, SAID)
         assert list(note.parent.iterdir()) == [note], "no temporary file stays"
     else:
-        hook_state.keep(NAME, SAID)
-        assert hook_state.find(NAME) == {"version": 1, **SAID}
+        hook_state.write_note(NAME, SAID)
+        assert hook_state.read_note(NAME) == {"version": 1, **SAID}
     assert outside.read_bytes() == before
     assert not (config_home.root / "nowhere").exists()
 
 
 def test_it_can_be_taken_once(note: Path) -> None:
     """Of two who take it one gets it."""
-    assert [hook_state.take(NAME), hook_state.take(NAME)] == [True, False]
-    assert hook_state.find(NAME) == {}
+    assert [hook_state.consume_note(NAME), hook_state.consume_note(NAME)] == [True, False]
+    assert hook_state.read_note(NAME) == {}
 
 
 def test_old_notes_of_a_kind_are_swept(note: Path) -> None:
@@ -111,5 +111,5 @@ def test_old_notes_of_a_kind_are_swept(note: Path) -> None:
     stays[2].mkdir()
     for path in (*gone, *stays[1:]):
         os.utime(path, (old, old))
-    hook_state.sweep("trim-")
+    hook_state.sweep_notes("trim-")
     assert set(folder.iterdir()) == set(stays)

@@ -35,7 +35,7 @@ def searched(home: ConfigHome) -> SearchResult:
 
 def stamp() -> dict[str, object]:
     """What the hook left for the shell of the next start."""
-    return hook_state.find("indexed.json")
+    return hook_state.read_note("indexed.json")
 
 
 def test_what_a_search_did_not_get_to(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,7 +48,7 @@ def test_what_a_search_did_not_get_to(config_home: ConfigHome, monkeypatch: pyte
     assert any("Not indexed yet" in note for note in first.notes)
     assert status_of(config_home.where).behind
     begun = int(time.time())
-    background.index()
+    background.update_index()
     done = searched(config_home)
     assert (len(done.hits), done.notes) == (5, [])
     assert not status_of(config_home.where).behind
@@ -56,19 +56,19 @@ def test_what_a_search_did_not_get_to(config_home: ConfigHome, monkeypatch: pyte
     assert isinstance(made, int)
     assert begun <= made <= time.time()
     assert (stamp()["look"], stamp()["wait"]) == (made + DAY, False)
-    assert Path(hook_state.place("indexed.json")).stat().st_mtime == made
+    assert Path(hook_state.note_path("indexed.json")).stat().st_mtime == made
 
 
 def test_another_command_is_at_it(config_home: ConfigHome) -> None:
     """It waits for nobody; the next start looks again."""
     talk(config_home, 1, "tune the linter")
-    background.index()
-    assert hook_state.take("indexed.json")
+    background.update_index()
+    assert hook_state.consume_note("indexed.json")
     talk(config_home, 2, "the linter again")
     with open(f"{index_file(config_home.where)}.lock", "rb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         begun = time.monotonic()
-        background.index()
+        background.update_index()
         assert time.monotonic() - begun < 5
     assert stamp() == {}
     assert status_of(config_home.where).behind == 1
@@ -79,16 +79,16 @@ def test_a_client_that_left_ends_it(config_home: ConfigHome, monkeypatch: pytest
     for number in range(1, 6):
         talk(config_home, number, f"tune the linter, {number}")
     monkeypatch.setenv("CLAUDE_PID", str(2**22 + 1))
-    background.index()
+    background.update_index()
     assert (stamp(), status_of(config_home.where).behind) == ({}, 4)
     monkeypatch.setenv("CLAUDE_PID", str(os.getpid()))
-    background.index()
+    background.update_index()
     assert status_of(config_home.where).behind == 0
 
 
 def test_nothing_is_there(config_home: ConfigHome) -> None:
     """No index is made for no session."""
-    background.index()
+    background.update_index()
     assert not os.path.exists(index_file(config_home.where))
     assert stamp()
 
@@ -97,7 +97,7 @@ def test_a_headless_run_leaves_it_to_others(config_home: ConfigHome, monkeypatch
     """Nothing is made, and a start looks as before."""
     talk(config_home, 1, "tune the linter")
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
-    background.index()
+    background.update_index()
     assert not os.path.exists(index_file(config_home.where))
     assert not stamp()
 
@@ -105,10 +105,10 @@ def test_a_headless_run_leaves_it_to_others(config_home: ConfigHome, monkeypatch
 def test_no_index_can_be_kept(config_home: ConfigHome) -> None:
     """One that a newer version wrote is left alone, for an hour."""
     talk(config_home, 1, "tune the linter")
-    background.index()
+    background.update_index()
     with sqlite3.connect(index_file(config_home.where)) as db:
         db.execute("UPDATE about SET version = 99")
-    background.index()
+    background.update_index()
     made = stamp()["made"]
     assert isinstance(made, int)
     assert (stamp()["look"], stamp()["wait"]) == (made + HOUR, True)
@@ -119,7 +119,7 @@ def test_the_hook_brings_it_up(config_home: ConfigHome, monkeypatch: pytest.Monk
     path = talk(config_home, 1, "tune the linter")
     event = config_home.root / "event"
     event.write_text(json.dumps({"session_id": path.stem, "transcript_path": str(path), "source": "startup"}))
-    monkeypatch.setattr(background, "catch_up", lambda _event: (_ for _ in ()).throw(OSError))
+    monkeypatch.setattr(background, "archive_in_background", lambda _event: (_ for _ in ()).throw(OSError))
     with event.open(encoding="utf-8") as stream:
         monkeypatch.setattr("sys.stdin", stream)
         monkeypatch.setattr(os, "nice", lambda _: 0)  # not the process of the tests

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.hooks import prompt
-from resume_hooks.hooks.inside import CHOICES, PLAN, UNTYPED, VERBS, answered
+from resume_hooks.hooks.inside import CHOICES, PLAN, UNTYPED, VERBS, answer_module
 from resume_hooks.hooks.triggers import ROWS, UNASKED
 from tests.builders import SESSION, ConfigHome, conversation, session_bytes, user, write_session
 from tests.hooks.conftest import Run, children
@@ -36,7 +36,7 @@ def parent(config_home: ConfigHome) -> Path:
 
 def ask(verb: str, args: str = "", **fields: object) -> dict[str, Any]:
     """What the module gets."""
-    reply = answered(verb, {**EVENT, "args": args, **fields})
+    reply = answer_module(verb, {**EVENT, "args": args, **fields})
     json.dumps(reply)
     return reply
 
@@ -77,13 +77,13 @@ def test_help_alone_is_no_text(parent: Path, command: str, word: str) -> None:
 @pytest.mark.parametrize(
     ("command", "words", "said"),
     [
-        ("search", "--all words --sinc 2w", "--sinc is no option here: there is --all, before all words"),
-        ("sessions", "words --al", "--al is no option here"),
+        ("search", "--all words --sinc 2w", "--sinc is not an option here: there is --all, before all words"),
+        ("sessions", "words --al", "--al is not an option here"),
         ("lineage", "foo", "/lineage takes no words"),
         ("recall", "foo", "/recall takes no words"),
         ("resume-hooks:lineage", "foo", "/resume-hooks:lineage takes no words"),
         ("full", "--tabel", "--tabel is no option here: there is --table"),
-        ("rollover", "--quick", "--quick is no option here"),
+        ("rollover", "--quick", "--quick is not an option here"),
     ],
 )
 def test_what_a_command_does_not_know_is_named(parent: Path, command: str, words: str, said: str) -> None:
@@ -146,7 +146,7 @@ def test_a_trim_in_place_is_told_by_its_own_figure(parent: Path) -> None:
     copy, here = (re.findall(r"about ([\d,]+)", row)[0] for row in (rows[0], rows[2]))
     assert int(here.replace(",", "")) > int(copy.replace(",", "")), rows
     event = {"session_id": SESSION, "screen": True, "trigger": "manual", "options": "", "messages": shown(parent)}
-    assert f"about {here} now" in answered(PLAN, event)["remark"]
+    assert f"about {here} now" in answer_module(PLAN, event)["remark"]
 
 
 def test_a_trim_in_place_that_leaves_less_is_told_by_its_own_figure(parent: Path) -> None:
@@ -155,7 +155,7 @@ def test_a_trim_in_place_that_leaves_less_is_told_by_its_own_figure(parent: Path
     rows = ask("trim")["ask"].split("\n")
     (here,) = re.findall(r"in place about ([\d,]+): thinking", rows[2])
     event = {"session_id": SESSION, "screen": True, "trigger": "manual", "options": "", "messages": shown(parent)}
-    assert f"about {here} now" in answered(PLAN, event)["remark"]
+    assert f"about {here} now" in answer_module(PLAN, event)["remark"]
 
 
 def test_a_trim_in_place_that_frees_next_to_nothing_is_refused(parent: Path) -> None:
@@ -164,8 +164,8 @@ def test_a_trim_in_place_that_frees_next_to_nothing_is_refused(parent: Path) -> 
     rows[3]["message"]["content"] = [{"type": "thinking", "thinking": "hm " * 700, "signature": "S"}]
     write_session(parent.parent, SESSION, rows)
     event = {"session_id": SESSION, "screen": True, "trigger": "manual", "messages": shown(parent)}
-    assert "tokens, too few" in answered(PLAN, {**event, "options": ""})["skip"]
-    assert answered(PLAN, {**event, "options": "--min-savings 1"})["before"]
+    assert "tokens, too few" in answer_module(PLAN, {**event, "options": ""})["skip"]
+    assert answer_module(PLAN, {**event, "options": "--min-savings 1"})["before"]
 
 
 def test_a_trim_in_place_that_saves_nothing_is_not_offered(parent: Path) -> None:
@@ -271,7 +271,7 @@ def test_every_failure_is_a_sentence(config_home: ConfigHome, verb: str) -> None
     del config_home
     for event in ({"session_id": "x"}, {"session_id": SESSION, "args": 5}):
         shown = "pane" if verb in {"search", "sessions"} else "text"
-        assert set(answered(verb, {**event, "screen": True, "waiting": True})) == {shown}
+        assert set(answer_module(verb, {**event, "screen": True, "waiting": True})) == {shown}
 
 
 def test_what_was_meant_is_named(parent: Path) -> None:

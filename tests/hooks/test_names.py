@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from resume_hooks.hooks import fallback, prompt, triggers
-from resume_hooks.hooks.inside import answered
-from resume_hooks.hooks.triggers import BARE, PLUGIN, ROWS, SLASH, TYPED, of_command, recognise
+from resume_hooks.hooks.inside import answer_module
+from resume_hooks.hooks.triggers import BARE, PLUGIN, ROWS, SLASH, TYPED, recognise_trigger, trigger_of_command
 from resume_hooks.seam import Trigger as Row
 from resume_hooks.system import clipboard
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
@@ -43,16 +43,16 @@ def answers(asked: str, text: str) -> Iterator[str]:
     for session in (SESSION, session_id(7), NONE, "no id"):
         event = {"session_id": session, "args": text, "waiting": True}
         if asked.startswith(TYPED):
-            trigger = recognise(f"{asked} {text}")
+            trigger = recognise_trigger(f"{asked} {text}")
             if trigger is None:
                 return
-            yield prompt.card(trigger, event)
+            yield prompt.card_of_trigger(trigger, event)
         else:
-            trigger = of_command(asked, text)
-            yield from map(str, _texts(answered(asked, event)))
-            yield from map(str, _texts(answered(asked, {**event, "screen": True})))
-        yield fallback.answer(trigger, session)
-        yield prompt.guarded(_broken, str, trigger, event)
+            trigger = trigger_of_command(asked, text)
+            yield from map(str, _texts(answer_module(asked, event)))
+            yield from map(str, _texts(answer_module(asked, {**event, "screen": True})))
+        yield fallback.answer_without_engine(trigger, session)
+        yield prompt.run_guarded(_broken, str, trigger, event)
 
 
 def _texts(reply: dict[str, object]) -> list[object]:
@@ -91,11 +91,11 @@ def test_a_bare_command_copies_nothing(row: Row, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(fallback, "copy", copy)
     event = {"session_id": SESSION, "args": "", "waiting": True}
     for screen in (True, False):
-        json.dumps(answered(row.bare, {**event, "screen": screen}))
-    fallback.answer(of_command(row.bare, ""), SESSION)
+        json.dumps(answer_module(row.bare, {**event, "screen": screen}))
+    fallback.answer_without_engine(trigger_of_command(row.bare, ""), SESSION)
     assert copied == []
     if row.name in {"resume", "handoff", "recall"}:
-        answered(f"resume-hooks:{row.name}", event)
+        answer_module(f"resume-hooks:{row.name}", event)
         assert len(copied) == 1
 
 

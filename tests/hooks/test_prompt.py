@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from resume_hooks.hooks import child_cards
-from resume_hooks.hooks.prompt import card
-from resume_hooks.hooks.triggers import VERBS, Trigger, recognise
+from resume_hooks.hooks.prompt import card_of_trigger
+from resume_hooks.hooks.triggers import VERBS, Trigger, recognise_trigger
 from resume_hooks.sessions.link_log import Link, record_link
 from tests.builders import (
     SESSION,
@@ -48,9 +48,9 @@ def event(prompt: object, **more: object) -> dict[str, Any]:
 
 def typed(prompt: str, **more: object) -> str:
     """The card for a trigger."""
-    trigger = recognise(prompt)
+    trigger = recognise_trigger(prompt)
     assert trigger is not None
-    return card(trigger, event(prompt, **more))
+    return card_of_trigger(trigger, event(prompt, **more))
 
 
 def files(home: ConfigHome) -> set[str]:
@@ -225,7 +225,7 @@ def test_a_trigger_can_be_switched_off(config_home: ConfigHome, monkeypatch: pyt
     for prompt in (f">{verb}", f"/resume-hooks:{verb}", f">{verb} /clear"):
         assert typed(prompt) == ""
     other = Trigger("session" if verb != "session" else "help", "", slash=False, pasted=False)
-    assert card(other, event(""))
+    assert card_of_trigger(other, event(""))
 
 
 @pytest.mark.parametrize("tail", [f"/resume {OTHER}", "/clear", f"cd /x && claude --resume {OTHER}"])

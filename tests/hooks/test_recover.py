@@ -8,7 +8,7 @@ import pytest
 
 from resume_hooks.hooks import prompt
 from resume_hooks.hooks.recover import answer
-from resume_hooks.hooks.triggers import SLASH, Trigger, recognise
+from resume_hooks.hooks.triggers import SLASH, Trigger, recognise_trigger
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -64,7 +64,7 @@ def test_where_nothing_was_done_it_says_so(config_home: ConfigHome, path: str | 
     """A new session, with a file or without, has nothing to give back, and the card says that nothing was changed."""
     if path:
         write_session(config_home.project(), SESSION, [])
-    shown = prompt.card(ASKED, {"session_id": SESSION})
+    shown = prompt.card_of_trigger(ASKED, {"session_id": SESSION})
     assert "nothing to recover" in shown
     assert "Nothing was changed." in shown
 
@@ -72,6 +72,6 @@ def test_where_nothing_was_done_it_says_so(config_home: ConfigHome, path: str | 
 def test_with_words_behind_it_the_skill_is_meant(config_home: ConfigHome) -> None:
     """``/resume-hooks:recover-context what was next`` is the model's to answer."""
     write_session(config_home.project(), SESSION, conversation(1))
-    assert recognise("/resume-hooks:recover-context what was next") is None
+    assert recognise_trigger("/resume-hooks:recover-context what was next") is None
     for name in ("recall", "recover-context"):
-        assert recognise(f"/resume-hooks:{name}") == ASKED._replace(slash=True, sign=SLASH)
+        assert recognise_trigger(f"/resume-hooks:{name}") == ASKED._replace(slash=True, sign=SLASH)

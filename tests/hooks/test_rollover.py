@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from resume_hooks import clock
-from resume_hooks.hooks.inside import answered
+from resume_hooks.hooks.inside import answer_module
 from tests.builders import SESSION, ConfigHome, assistant, conversation, line, user, write_session
 from tests.hooks.conftest import Run, Say, children
 from tests.needs import REPO
@@ -173,7 +173,7 @@ def warm(config_home: ConfigHome) -> Path:
 def inside(args: str = "", **forked: object) -> dict[str, Any]:
     """What the module gets, with what it tells of the session's own model."""
     event = {"session_id": SESSION, "screen": True, "waiting": True, "args": args, "forked": {"model": OWN, **forked}}
-    reply = answered("rollover", event)
+    reply = answer_module("rollover", event)
     json.dumps(reply)
     return reply
 
@@ -259,7 +259,7 @@ def test_while_the_client_asks_its_model_the_child_is_told_of(warm: Path, monkey
     inside()
     (child,) = children(warm)
     assert "it is still being written" in inside()["by_hand"]
-    gone = answered("left", {"session_id": SESSION, "screen": True, "args": "rollover"})
+    gone = answer_module("left", {"session_id": SESSION, "screen": True, "args": "rollover"})
     assert f"/resume {child.stem} opens it" in gone["text"]
     assert inside()["fork"]
     now = time.time()

@@ -16,7 +16,7 @@ from resume_hooks.hooks import prompt, request
 from resume_hooks.hooks import search as lane
 from resume_hooks.hooks.request import TimeLimit, time_limit
 from resume_hooks.hooks.search import answer, search_card
-from resume_hooks.hooks.triggers import Trigger, recognise
+from resume_hooks.hooks.triggers import Trigger, recognise_trigger
 from tests.builders import CWD, ConfigHome, session_id
 from tests.hooks.conftest import Run, asked
 from tests.search.asking import search, talk
@@ -30,9 +30,9 @@ def card(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Card:
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
 
     def shown(typed: str, number: int = 1) -> list[str]:
-        trigger = recognise(typed)
+        trigger = recognise_trigger(typed)
         assert trigger is not None
-        lines = prompt.card(trigger, {"session_id": session_id(number), "prompt": typed}).split("\n")
+        lines = prompt.card_of_trigger(trigger, {"session_id": session_id(number), "prompt": typed}).split("\n")
         assert len(lines[-1]) <= 40
         return lines
 

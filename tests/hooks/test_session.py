@@ -15,7 +15,7 @@ import pytest
 
 from resume_hooks import clock
 from resume_hooks.hooks import session
-from resume_hooks.hooks.pending_handoff import PendingHandoff, leave
+from resume_hooks.hooks.pending_handoff import PendingHandoff, leave_handoff
 from resume_hooks.sessions.link_log import Link, links_file, read_links, read_superseded
 from tests.builders import ConfigHome, conversation, session_id, write_session
 from tests.fuzz.targets.hooks import answered
@@ -288,7 +288,7 @@ def child(config_home: ConfigHome) -> Path:
     path = write_session(config_home.project(), CHILD, conversation(1, session_id=CHILD))
     rows = f"1. old · {OLD}\n2. new · {CHILD} · this session\n   {path}"
     opening = f"[SESSION LINEAGE]\n{rows}\n[/SESSION LINEAGE]\n\ngo on \x1b[1m!"
-    leave(PendingHandoff(4711, "", OLD, CHILD, path, os.path.getsize(path), time.time(), opening))
+    leave_handoff(PendingHandoff(4711, "", OLD, CHILD, path, os.path.getsize(path), time.time(), opening))
     return Path(path)
 
 
@@ -296,7 +296,7 @@ def test_clear_after_a_rollover_says_so(config_home: ConfigHome, child: Path, sa
     """The link, too, for what counts children by kind; a note of any other kind is none."""
     size = os.path.getsize(child)
     for kind, said in (("rollover", f"resume-hooks: the rollover of {OLD[:8]} is loaded"), ("x", "")):
-        leave(PendingHandoff(4711, "", OLD, CHILD, str(child), size, time.time(), "opening", kind))
+        leave_handoff(PendingHandoff(4711, "", OLD, CHILD, str(child), size, time.time(), "opening", kind))
         say(end())
         told = say(beside(child, NEW, "clear")) or {}
         assert told.get("systemMessage", "")[: len(said) or None] == said

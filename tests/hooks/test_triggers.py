@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks import seam
-from resume_hooks.hooks.triggers import SLASH, TYPED, VERBS, Trigger, recognise
+from resume_hooks.hooks.triggers import SLASH, TYPED, VERBS, Trigger, recognise_trigger
 
 ID = "5e12a303-7a0b-4c1d-9e2f-0123456789ab"
 
@@ -159,7 +159,7 @@ def test_ours(prompt: str, verb: str, text: str) -> None:
 
 def is_ours(prompt: str, verb: str, text: str) -> None:
     """What a prompt is recognised as."""
-    assert recognise(prompt) == Trigger(
+    assert recognise_trigger(prompt) == Trigger(
         verb, text, prompt.startswith("/"), pasted=False, sign=SLASH if prompt.startswith("/") else TYPED
     )
 
@@ -167,7 +167,7 @@ def is_ours(prompt: str, verb: str, text: str) -> None:
 @pytest.mark.parametrize(("prompt", "why"), NOT_OURS)
 def test_not_ours(prompt: str, why: str) -> None:
     """Passes untouched."""
-    assert recognise(prompt) is None, why
+    assert recognise_trigger(prompt) is None, why
 
 
 @pytest.mark.parametrize(("prompt", "verb"), PASTED)
@@ -178,7 +178,7 @@ def test_pasted_over_left_over_text(prompt: str, verb: str) -> None:
 
 def is_pasted(prompt: str, verb: str) -> None:
     """What a prompt over which a command was pasted is recognised as."""
-    found = recognise(prompt)
+    found = recognise_trigger(prompt)
     assert found is not None
     assert (found.verb, found.pasted) == (verb, True)
 
@@ -200,7 +200,7 @@ START = re.compile(r">|/resume-hooks:", re.IGNORECASE)
 )
 def test_nothing_else_is_ever_recognised(prompt: str) -> None:
     """Never raises; ours only from the very first character, never with a space before the verb."""
-    found = recognise(prompt)
+    found = recognise_trigger(prompt)
     if found is None:
         return
     assert START.match(prompt)
@@ -225,7 +225,7 @@ def test_nothing_else_is_ever_recognised(prompt: str) -> None:
 )
 def test_long_prompts_are_decided(prompt: str) -> None:
     """A megabyte is one pass: a pattern that went back and forth over it would never end here."""
-    found = recognise(prompt)
+    found = recognise_trigger(prompt)
     assert found is None or found.verb in {"handoff", "trim", "mark"}
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import confirmations, request, trim
-from resume_hooks.hooks.prompt import card
+from resume_hooks.hooks.prompt import card_of_trigger
 from resume_hooks.hooks.triggers import Trigger
 from tests.builders import (
     SESSION,
@@ -63,9 +63,9 @@ def parent(config_home: ConfigHome) -> Path:
 
 def change(session: str = SESSION, **fields: Any) -> None:
     """Write the session's question anew with some fields replaced."""
-    question = confirmations.find(session)
+    question = confirmations.find_question(session)
     assert question is not None
-    confirmations.keep(question._replace(**fields))
+    confirmations.store_question(question._replace(**fields))
 
 
 @pytest.mark.parametrize("prompt", [">trim", "/resume-hooks:trim", ">TRIM --tools Read", ">trim threshold=300"])
@@ -364,7 +364,7 @@ def test_a_write_that_fails_leaves_the_question_open(
 
     with monkeypatch.context() as patch:
         patch.setattr(trim, "write", refuse)
-        assert "The disk is full" in card(trigger._replace(text="yes"), {"session_id": SESSION})
+        assert "The disk is full" in card_of_trigger(trigger._replace(text="yes"), {"session_id": SESSION})
     assert children(parent) == []
     assert trim.answer(asked(trigger._replace(text="yes"), parent)).to_copy.startswith("/resume ")
 
@@ -381,7 +381,7 @@ def test_a_session_that_would_take_too_long(
             trim.answer(asked(trigger._replace(text="yes"), parent))
     assert f"resume-hooks trim {SESSION}" in caught.value.remedy
     assert children(parent) == []
-    found = confirmations.find(SESSION)
+    found = confirmations.find_question(SESSION)
     assert found is not None
     assert found.is_open
 
@@ -408,12 +408,12 @@ def test_a_yes_waits_for_the_child_of_another(parent: Path, config_home: ConfigH
     trim.answer(asked(YES._replace(text=""), parent))
     trim.answer(asked(YES, parent))
     (child,) = children(parent)
-    question = confirmations.find(SESSION)
+    question = confirmations.find_question(SESSION)
     assert question is not None
     again = question._replace(child="")
-    confirmations.keep(again)
-    assert confirmations.begin(again)
-    timer = threading.Timer(0.2, confirmations.keep, args=(question,))
+    confirmations.store_question(again)
+    assert confirmations.claim_question(again)
+    timer = threading.Timer(0.2, confirmations.store_question, args=(question,))
     timer.start()
     found = trim.answer(asked(YES, parent))
     timer.join()
@@ -424,9 +424,9 @@ def test_a_yes_waits_for_the_child_of_another(parent: Path, config_home: ConfigH
 def test_a_yes_beside_one_that_takes_longer(say: Say, parent: Path, config_home: ConfigHome) -> None:
     """It says that the child is being made, and not that nothing was asked; a maker that was ended is forgotten."""
     say(">trim")
-    question = confirmations.find(SESSION)
+    question = confirmations.find_question(SESSION)
     assert question is not None
-    assert confirmations.begin(question)
+    assert confirmations.claim_question(question)
     text = say(">trim yes")
     assert "another prompt is making this trim right now" in text
     assert children(parent) == []

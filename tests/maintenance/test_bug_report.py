@@ -73,7 +73,7 @@ def laden(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     try:
         raise KeyError(PLANTED["secret"], PLANTED["prompt"])  # noqa: TRY301 - raised here on purpose
     except KeyError as error:
-        path = bug_log.note("search", "1", error)
+        path = bug_log.log_bug("search", "1", error)
     with open(path, "a", encoding="utf-8") as stream:
         stream.write(f"{PLANTED['prompt']}\n\n2026-01-31T10:00:00.000Z 1 search KeyError\n  {PLANTED['prompt']}\n\n")
     monkeypatch.chdir(project)

@@ -257,7 +257,7 @@ def test_noted_bugs_are_told(cwd: Path) -> None:
     """How many, when the last one was, and what to send along."""
     assert found(cwd, "log").code == "log-ok"
     for _ in range(2):
-        bug_log.note("search", "1", KeyError("secret"))
+        bug_log.log_bug("search", "1", KeyError("secret"))
     finding = found(cwd, "log")
     assert (finding.level, finding.code) == ("note", "log-bugs")
     assert finding.detail.startswith("2 bugs noted in ")

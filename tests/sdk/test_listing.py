@@ -13,7 +13,7 @@ from claude_agent_sdk.types import SDKSessionInfo
 
 from resume_hooks.paths import Where, is_session_id, project_folders, project_key
 from resume_hooks.search.listing import ListedSession, SessionLister, listed, page
-from resume_hooks.system.git_worktrees import project_at
+from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.text import one_line
 from resume_hooks.transcripts.head_tail import REACH, HeadTail
 from resume_hooks.transcripts.records import kind
@@ -196,4 +196,4 @@ def test_the_project_of_a_folder_below(config_home: ConfigHome) -> None:
         write_session(config_home.project(cwd), session_id(number), records)
     assert [info.session_id for info in list_sessions(CWD)] == [session_id(1)]
     assert [row.session_id for row in listed(CWD, config_home.where)] == [session_id(1)]
-    assert project_at(CWD, config_home.where).within == ()
+    assert project_of_folder(CWD, config_home.where).within == ()

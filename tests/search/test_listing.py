@@ -16,7 +16,7 @@ from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.listing import ListedSession, SessionLister, listed, page, short_ids
 from resume_hooks.sessions.link_log import Link, record_link, record_superseded
 from resume_hooks.sessions.session_files import LocalStore, SessionFile, sessions_of
-from resume_hooks.system.git_worktrees import project_at
+from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.transcripts.head_tail import REACH
 from tests.builders import (
     CWD,
@@ -285,7 +285,7 @@ def test_pages(config_home: ConfigHome, limit: int, offset: int, found: list[int
         put(config_home, number, age=number)
     put(config_home, 9, [custom_title("nothing said")], age=2.5)
     look = SessionLister(CWD, config_home.where)
-    part = page(look, project_at(CWD, config_home.where), limit=limit, offset=offset)
+    part = page(look, project_of_folder(CWD, config_home.where), limit=limit, offset=offset)
     assert [int(row.session_id[:8], 16) for row in part.rows] == found
     assert (part.more, part.files) == (more, 5)
 

@@ -13,7 +13,7 @@ from resume_hooks import search_sessions
 from resume_hooks.cli.main import cli
 from resume_hooks.hooks import prompt
 from resume_hooks.hooks.search import HITS
-from resume_hooks.hooks.triggers import recognise
+from resume_hooks.hooks.triggers import recognise_trigger
 from tests.builders import ConfigHome, session_id
 from tests.search.asking import talk
 
@@ -32,9 +32,9 @@ def test_the_same_order(config_home: ConfigHome, tmp_path: Path, monkeypatch: py
     done = CliRunner().invoke(cli, ["search", query, "--json"], catch_exceptions=False)
     shell = json.loads(done.stdout)["data"]["hits"][:HITS]
     assert [(hit["reference"], hit["strength"]) for hit in shell] == [(hit.reference, hit.strength) for hit in hits]
-    trigger = recognise(f">search {query}")
+    trigger = recognise_trigger(f">search {query}")
     assert trigger is not None
-    card = prompt.card(trigger, {"session_id": session_id(99), "prompt": f">search {query}"})
+    card = prompt.card_of_trigger(trigger, {"session_id": session_id(99), "prompt": f">search {query}"})
     shown = re.findall(r"/resume (\S+) · (strong|fair|weak), ", card)
     assert len(shown) > 1
     assert shown == [(hit.session_id, hit.strength) for hit in hits][: len(shown)]

@@ -80,7 +80,10 @@ ENTRIES: dict[str, tuple[dict[str, Any], str]] = {
     "a running client that names another": ({"sessionId": OTHER}, ""),
     "a client that was killed": ({"ended": True}, ""),
     "a process that has the number of a client by now": ({"procStart": "1"}, ""),
-    "a client that started when it says so": ({"procStart": processes.started(os.getpid()) or None}, HAS_IT_OPEN),
+    "a client that started when it says so": (
+        {"procStart": processes.start_of_process(os.getpid()) or None},
+        HAS_IT_OPEN,
+    ),
     "a machine that can't be seen": ({"ended": True, "pidDomain": "linux:another-machine:pid:[4026531836]"}, "it open"),
     "a container that can't be seen": ({"ended": True, "pidDomain": "linux::pid:[1]"}, "it open"),
     "an entry without a session": ({"sessionId": None}, ""),

@@ -43,12 +43,12 @@ def endless() -> BaseException:
 def write_many(environ: dict[str, str], number: int) -> None:
     """Note as many bugs as one of several processes does."""
     for _ in range(ENTRIES):
-        bug_log.note(f"writer-{number}", "1.0", failed(), Where(environ))
+        bug_log.log_bug(f"writer-{number}", "1.0", failed(), Where(environ))
 
 
 def test_an_entry_tells_places_and_nothing_that_was_said(config_home: ConfigHome) -> None:
     """Instant, version, who, kind of error, where: no message, no value, no folder of the user's."""
-    path = bug_log.note("search", "1.2.3", failed(3), config_home.where)
+    path = bug_log.log_bug("search", "1.2.3", failed(3), config_home.where)
     assert path == bug_log.log_file(config_home.where)
     text = Path(path).read_text()
     first, *places = text.strip().split("\n")
@@ -63,7 +63,7 @@ def test_it_is_private_whatever_the_umask(config_home: ConfigHome) -> None:
     """0600 in a folder of 0700."""
     before = os.umask(0)
     try:
-        path = bug_log.note("search", "1", failed(), config_home.where)
+        path = bug_log.log_bug("search", "1", failed(), config_home.where)
     finally:
         os.umask(before)
     assert os.stat(path).st_mode & 0o777 == 0o600
@@ -74,7 +74,7 @@ def test_a_full_log_becomes_the_one_older_generation(config_home: ConfigHome, mo
     """Two files at most, whatever is noted, each hardly above the cap."""
     monkeypatch.setattr(bug_log, "MAX_LOG", 2_000)
     for _ in range(200):
-        path = bug_log.note("search", "1", failed(), config_home.where)
+        path = bug_log.log_bug("search", "1", failed(), config_home.where)
     files = sorted(os.listdir(os.path.dirname(path)))
     assert files == ["errors.log", "errors.log.1"]
     assert all(os.path.getsize(os.path.join(os.path.dirname(path), name)) < 2_200 for name in files)
@@ -83,13 +83,13 @@ def test_a_full_log_becomes_the_one_older_generation(config_home: ConfigHome, mo
 
 def test_an_endless_recursion_is_a_short_entry(config_home: ConfigHome) -> None:
     """The innermost places alone."""
-    path = bug_log.note("search", "1", endless(), config_home.where)
+    path = bug_log.log_bug("search", "1", endless(), config_home.where)
     assert len(Path(path).read_text().strip().split("\n")) == 1 + bug_log.MAX_FRAMES
 
 
 def test_ten_writers_lose_and_mix_nothing(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every entry of every process is there, whole, once, while the log turns over under them."""
-    path = bug_log.note("search", "1", failed(), config_home.where)
+    path = bug_log.log_bug("search", "1", failed(), config_home.where)
     monkeypatch.setattr(bug_log, "MAX_LOG", os.path.getsize(path) * WRITERS * ENTRIES * 2 // 3)
     os.unlink(path)
     context = multiprocessing.get_context("fork")
@@ -99,7 +99,7 @@ def test_ten_writers_lose_and_mix_nothing(config_home: ConfigHome, monkeypatch: 
     for process in processes:
         process.join()
     assert os.path.exists(path + bug_log.OLDER)
-    noted = [entry.split("\n") for entry in bug_log.entries(config_home.where)]
+    noted = [entry.split("\n") for entry in bug_log.log_entries(config_home.where)]
     assert all(len(lines) == 2 for lines in noted)
     counts = [sum(lines[0].split()[2] == f"writer-{n}" for lines in noted) for n in range(WRITERS)]
     assert counts == [ENTRIES] * WRITERS
@@ -121,6 +121,6 @@ def test_what_stands_in_its_place_is_left_alone(config_home: ConfigHome, tmp_pat
     else:
         path.parent.rmdir()
         path.parent.write_text("a file where the folder should be")
-    assert bug_log.note("search", "1", failed(), config_home.where) == ""
+    assert bug_log.log_bug("search", "1", failed(), config_home.where) == ""
     assert target.read_text() == "as it was"
-    assert bug_log.entries(config_home.where) == []
+    assert bug_log.log_entries(config_home.where) == []

@@ -21,7 +21,7 @@ ENVIRON = {"PATH": "/usr/bin:/bin"}
 
 def run(script: str, text: bytes = b"", limit: float = 30.0) -> capture.Captured:
     """A shell's line, run on a text."""
-    return capture.run(["/bin/sh", "-c", script], text, environ=ENVIRON, folder="/", limit=limit)
+    return capture.run_captured(["/bin/sh", "-c", script], text, environ=ENVIRON, folder="/", limit=limit)
 
 
 def gone(pid: int) -> bool:
@@ -83,9 +83,9 @@ def test_what_was_left_behind_is_ended(tmp_path: Path) -> None:
 def test_what_cannot_be_started() -> None:
     """A program that is none, or a folder that is gone, is an OSError."""
     with pytest.raises(OSError, match="none"):
-        capture.run(["/none"], b"", environ={}, folder="/", limit=1)
+        capture.run_captured(["/none"], b"", environ={}, folder="/", limit=1)
     with pytest.raises(OSError, match="gone"):
-        capture.run(["/bin/true"], b"", environ={}, folder="/gone", limit=1)
+        capture.run_captured(["/bin/true"], b"", environ={}, folder="/gone", limit=1)
 
 
 def test_in_another_thread() -> None:
@@ -107,7 +107,7 @@ def test_whoever_ends_us_ends_it(tmp_path: Path, number: signal.Signals) -> None
         "signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the tests by nohup ignores it\n"
         "before = signal.getsignal(signal.SIGTERM)\n"
         "try:\n"
-        f"    capture.run(['/bin/sh', '-c', 'echo $$ > {pid}.new; mv {pid}.new {pid}; sleep 300'], b'', "
+        f"    capture.run_captured(['/bin/sh', '-c', 'echo $$ > {pid}.new; mv {pid}.new {pid}; sleep 300'], b'', "
         "environ={'PATH': '/usr/bin:/bin'}, folder='/', limit=60)\n"
         "except KeyboardInterrupt:\n"
         "    print('interrupted', signal.getsignal(signal.SIGTERM) == before)\n"

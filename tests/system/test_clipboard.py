@@ -215,7 +215,7 @@ def test_over_ssh_only_a_forwarded_display_is_the_users(
     for name in ("xclip", "xsel", "wl-copy", "clip.exe"):
         _program(tmp_path, name, "exit 1")
     environ = {"PATH": str(tmp_path / "bin"), "SSH_CONNECTION": "10.0.0.2 5 10.0.0.1 22", "TERM": "linux", **display}
-    assert clipboard.ways({**environ, "WSL_DISTRO_NAME": "Debian"}) == tried
+    assert clipboard.clipboard_ways({**environ, "WSL_DISTRO_NAME": "Debian"}) == tried
 
 
 def test_windows_clipboard_is_sent_unconfirmed_under_wsl(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_what_no_clipboard_holds_is_not_copied(text: str, way: str) -> None:
 def test_environment_with_no_way_is_not_copied(way: str) -> None:
     """Without display, tmux and a capable terminal each way says so, and none raises."""
     assert clipboard.copy(SESSION, way=way, environ=SILENT) == NOT_COPIED
-    assert clipboard.ways(SILENT) == []
+    assert clipboard.clipboard_ways(SILENT) == []
 
 
 def test_unknown_way_is_refused() -> None:

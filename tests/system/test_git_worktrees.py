@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.paths import DIR_NAME, Where, project_key
-from resume_hooks.system.git_worktrees import Project, project_at, worktrees
+from resume_hooks.system.git_worktrees import Project, project_of_folder, worktrees
 from tests.builders import ConfigHome
 
 
@@ -93,6 +93,6 @@ def test_the_names_of_its_folders(config_home: ConfigHome) -> None:
 def test_the_folder_that_a_variable_names_is_of_every_project(config_home: ConfigHome, tmp_path: Path) -> None:
     """It holds whatever the client wrote while the variable was set."""
     environ = {**config_home.environ, DIR_NAME: "mine"}
-    project = project_at(str(tmp_path), Where(environ))
+    project = project_of_folder(str(tmp_path), Where(environ))
     assert project.names == ("mine",)
     assert project.folder_names(Where(environ))[0] == "mine"

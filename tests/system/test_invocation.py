@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.system import invocation
-from resume_hooks.system.invocation import after_updates, as_typed, typed
+from resume_hooks.system.invocation import after_updates, in_shell, with_shell_commands
 from tests.needs import REPO
 
 ENGINE = f"sh {shlex.quote(str(REPO / 'hooks' / 'engine'))}"
@@ -21,17 +21,17 @@ def test_by_name_where_it_is_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """A file that can be run; else by the launcher, but for Claude Code's model, whose shell knows the name."""
     monkeypatch.setenv("PATH", f"/nowhere:{tmp_path}")
     program = tmp_path / "resume-hooks"
-    assert typed("doctor") == f"{ENGINE} doctor"
+    assert in_shell("doctor") == f"{ENGINE} doctor"
     program.touch()
-    assert typed("doctor") == f"{ENGINE} doctor"
+    assert in_shell("doctor") == f"{ENGINE} doctor"
     program.chmod(0o755)
-    assert typed("doctor") == "resume-hooks doctor"
+    assert in_shell("doctor") == "resume-hooks doctor"
     monkeypatch.delenv("PATH")
-    assert typed("doctor") == f"{ENGINE} doctor"
+    assert in_shell("doctor") == f"{ENGINE} doctor"
     monkeypatch.setenv("CLAUDECODE", "1")
-    assert typed("doctor") == "resume-hooks doctor"
+    assert in_shell("doctor") == "resume-hooks doctor"
     monkeypatch.setenv("CODEX_THREAD_ID", "x")
-    assert typed("doctor") == f"{ENGINE} doctor"
+    assert in_shell("doctor") == f"{ENGINE} doctor"
 
 
 def test_a_text_that_is_read_later_names_no_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,4 +68,4 @@ REMEDIES = {
 def test_the_commands_of_a_remedy(remedy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is as it can be typed; elsewhere our name stays our name."""
     monkeypatch.delenv("PATH")
-    assert as_typed(remedy) == REMEDIES[remedy].format(ENGINE)
+    assert with_shell_commands(remedy) == REMEDIES[remedy].format(ENGINE)

@@ -60,7 +60,7 @@ def test_shells_and_pythons_are_no_clients(tmp_path: Path) -> None:
 def test_ps_tells_where_there_is_no_proc(monkeypatch: pytest.MonkeyPatch) -> None:
     """The table of ps leads up the same way as /proc."""
     by_proc = [process.pid for process in ancestors()]
-    monkeypatch.setattr(processes, "_lookup", lambda pid: processes._table().get(pid))
+    monkeypatch.setattr(processes, "_find_process", lambda pid: processes._process_table().get(pid))
     monkeypatch.setattr(processes, "_known", {})
     assert [process.pid for process in ancestors()] == by_proc
 
@@ -82,7 +82,7 @@ def test_names_may_hold_anything(tmp_path: Path) -> None:
 def test_a_cycle_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """A table that was read while ids were reused can't hold us."""
     table = {7: Process(7, 8, "a", ""), 8: Process(8, 9, "b", ""), 9: Process(9, 8, "c", "")}
-    monkeypatch.setattr(processes, "_lookup", table.get)
+    monkeypatch.setattr(processes, "_find_process", table.get)
     assert [process.pid for process in ancestors(7)] == [8, 9]
 
 

@@ -48,9 +48,9 @@ def test_a_program_is_found_outside_the_project(project: Path, tmp_path: Path) -
     link = tmp_path / "link"
     link.symlink_to(project)
     env = env_of(project, "", ".", "bin", *inside, link / "bin", tmp_path / "home" / "bin")
-    assert programs.find("tool", env) == wanted
+    assert programs.find_program("tool", env) == wanted
     assert programs.search_path(env) == str(tmp_path / "home" / "bin")
-    assert programs.find("tool", env_of(project, *inside)) is None
+    assert programs.find_program("tool", env_of(project, *inside)) is None
     assert programs.search_path(env_of(project, "", ".")) == os.defpath
 
 
@@ -58,18 +58,18 @@ def test_a_path_is_a_program_only_outside_the_project(project: Path, tmp_path: P
     """A name with a folder is not looked for elsewhere; the Python that runs us may lie anywhere."""
     env = env_of(project)
     outside = program(tmp_path / "tool")
-    assert programs.find(outside, env) == outside
-    assert programs.find(program(project / "tool"), env) is None
-    assert programs.find("./tool", env) is None
-    assert programs.find(sys.executable, {**env, "CLAUDE_PROJECT_DIR": sys.prefix}) == sys.executable
+    assert programs.find_program(outside, env) == outside
+    assert programs.find_program(program(project / "tool"), env) is None
+    assert programs.find_program("./tool", env) is None
+    assert programs.find_program(sys.executable, {**env, "CLAUDE_PROJECT_DIR": sys.prefix}) == sys.executable
 
 
 def test_the_clients_folder_is_a_project_too(project: Path, tmp_path: Path) -> None:
     """Beside the working folder."""
     tool = program(tmp_path / "other" / "bin" / "tool")
     env = env_of(project, tmp_path / "other" / "bin")
-    assert programs.find("tool", env) == tool
-    assert programs.find("tool", {**env, "CLAUDE_PROJECT_DIR": str(tmp_path / "other")}) is None
+    assert programs.find_program("tool", env) == tool
+    assert programs.find_program("tool", {**env, "CLAUDE_PROJECT_DIR": str(tmp_path / "other")}) is None
 
 
 def test_a_home_in_a_repository_keeps_its_programs(project: Path, tmp_path: Path) -> None:
@@ -79,10 +79,10 @@ def test_a_home_in_a_repository_keeps_its_programs(project: Path, tmp_path: Path
     (tmp_path / ".git").mkdir()
     tool = program(home / "bin" / "tool")
     env = env_of(project, home / "bin")
-    assert programs.find("tool", env) == tool
+    assert programs.find_program("tool", env) == tool
     for folder in (home, tmp_path):
         os.chdir(folder)
-        assert programs.find("tool", {**env, "CLAUDE_PROJECT_DIR": str(folder)}) == tool
+        assert programs.find_program("tool", {**env, "CLAUDE_PROJECT_DIR": str(folder)}) == tool
 
 
 def test_a_program_gets_listed_variables_in_the_root_folder(project: Path, tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_program_gets_listed_variables_in_the_root_folder(project: Path, tmp_p
     given = {"DISPLAY": ":1", "LC_TIME": "C", "HOME": str(tmp_path / "home")}
     env = env_of(project, tmp_path / "bin", "/bin", "/usr/bin") | given | refused
     env |= {"XDG_CONFIG_HOME": str(project), "SSL_CERT_FILE": str(tmp_path / "cert")}
-    done = programs.run(["tool", "a b"], env, stdout=subprocess.PIPE)
+    done = programs.run_program(["tool", "a b"], env, stdout=subprocess.PIPE)
     folder, *variables, said = done.stdout.decode().splitlines()
     assert (done.returncode, folder, said) == (0, "/", "a b")
     names = {row.partition("=")[0] for row in variables} - {"PWD", "_", "SHLVL", "OLDPWD"}
@@ -103,15 +103,15 @@ def test_a_home_in_the_project_is_replaced(project: Path, tmp_path: Path) -> Non
     """Programs read settings there that name programs (pip.conf: ``python``); another home of the user's stays."""
     homes = [(str(project), tmp_path / "home"), (".", tmp_path / "home"), (str(tmp_path), tmp_path)]
     for said, meant in homes:
-        assert programs.environment({"HOME": said})["HOME"] == str(meant)
-    assert "HOME" not in programs.environment({})
+        assert programs.program_environment({"HOME": said})["HOME"] == str(meant)
+    assert "HOME" not in programs.program_environment({})
 
 
 def test_a_given_environment_has_no_programs_of_the_project(project: Path, tmp_path: Path) -> None:
     """Who needs more variables, or another folder, says so; PATH loses the project's folders all the same."""
     program(tmp_path / "bin" / "tool", 'pwd; echo "$PATH $EXTRA"')
     env = env_of(project, project / "bin", tmp_path / "bin", EXTRA="yes")
-    done = programs.run(["tool"], env, folder=str(project), environ=env, stdout=subprocess.PIPE)
+    done = programs.run_program(["tool"], env, folder=str(project), environ=env, stdout=subprocess.PIPE)
     assert done.stdout.decode() == f"{project}\n{tmp_path / 'bin'} yes\n"
 
 
@@ -120,9 +120,9 @@ def test_what_takes_too_long_is_ended(project: Path, tmp_path: Path) -> None:
     program(tmp_path / "bin" / "tool", "exec sleep 60")
     env = env_of(project, tmp_path / "bin", "/bin", "/usr/bin")
     with pytest.raises(subprocess.TimeoutExpired):
-        programs.run(["tool"], env, timeout=0.1)
+        programs.run_program(["tool"], env, timeout=0.1)
     with pytest.raises(FileNotFoundError):
-        programs.run(["no-such-tool"], env)
+        programs.run_program(["no-such-tool"], env)
 
 
 def test_temporary_folders_are_not_made_in_the_project(project: Path, tmp_path: Path) -> None:

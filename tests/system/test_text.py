@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.system.text import encodable_all, plain, plain_line, quoted_name, shortened
+from resume_hooks.system.text import encodable_all, plain, plain_line, quoted_name, shorten_line
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6g7R8"
 def test_no_half_of_a_token(before: int, word: str) -> None:
     """Wherever the cut falls, a token is there whole, and known for one, or not at all."""
     opening = ("fix it " * 12)[: before - 1].rstrip()
-    line = shortened(f"{opening} {word} then go on with the tests and the changelog", 80)
+    line = shorten_line(f"{opening} {word} then go on with the tests and the changelog", 80)
     assert len(line) <= 80
     assert line.startswith(opening[:70])
     assert (TOKEN in line) or (TOKEN[:2] not in line)
@@ -93,7 +93,7 @@ def test_no_half_of_a_token(before: int, word: str) -> None:
 )
 def test_where_a_line_is_cut(line: str, limit: int, cut: str) -> None:
     """Short words anywhere, long ones before them, paths and addresses behind a slash."""
-    assert shortened(line, limit) == cut
+    assert shorten_line(line, limit) == cut
 
 
 @pytest.mark.parametrize(

@@ -147,9 +147,9 @@ def test_display_of_the_desk_is_left_alone_for_a_user_beyond_ssh(server: Server)
         need(tool, shutil.which(tool), f"install the system package {tool}")
     environ = {**server.inside, "DISPLAY": ":987"}
     with server.attached():
-        assert clipboard.ways(environ) == ["xclip", "xsel", "tmux"]
+        assert clipboard.clipboard_ways(environ) == ["xclip", "xsel", "tmux"]
     with server.attached(SSH_CONNECTION="10.0.0.2 5 10.0.0.1 22"):
-        assert clipboard.ways(environ) == ["tmux"]
+        assert clipboard.clipboard_ways(environ) == ["tmux"]
 
 
 @pytest.mark.parametrize(

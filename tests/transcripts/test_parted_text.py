@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.system.text import front, plain, units
+from resume_hooks.system.text import front_units, plain, utf16_length
 from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR, FURTHER_PART
 from resume_hooks.transcripts.parted_text import LONGEST, MOST, PARTS, parts_of, put_together
 
@@ -14,7 +14,7 @@ CLIENT = 10_000
 """What the client takes of a hook, in the units that JavaScript counts."""
 
 LINES = st.builds(str.__mul__, st.sampled_from(["a", "ü", "\U0001f680", "a b. "]), st.integers(0, 12_000))
-TEXTS = st.lists(LINES, max_size=40).map("\n".join).map(lambda text: front(plain(text), LONGEST).strip())
+TEXTS = st.lists(LINES, max_size=40).map("\n".join).map(lambda text: front_units(plain(text), LONGEST).strip())
 
 
 @given(TEXTS, st.randoms(use_true_random=False))
@@ -22,7 +22,7 @@ def test_any_text_is_whole_again(text: str, random: object) -> None:
     """In whatever order its parts came, among texts of others."""
     parts = parts_of(text)
     assert 1 <= len(parts) <= PARTS
-    assert max(map(units, parts)) <= MOST < CLIENT
+    assert max(map(utf16_length, parts)) <= MOST < CLIENT
     random.shuffle(parts)  # type: ignore[attr-defined]
     assert put_together(parts) == [text]
     assert put_together(["theirs", *parts]) == ["theirs", text]
@@ -49,7 +49,7 @@ def test_each_says_which_it_is() -> None:
 @pytest.mark.parametrize("letter", ["x", "ü", "\U0001f680"])
 def test_a_line_longer_than_a_part_is_cut(letter: str) -> None:
     """Where a sentence ends, or a word, if that is near; else anywhere, but in no letter."""
-    line = letter * (15_000 // units(letter))
+    line = letter * (15_000 // utf16_length(letter))
     assert "".join(part.split("\n", 1)[1] for part in parts_of(line)) == line
     first, second = parts_of("a b c. " * 2_000)
     assert first.endswith("c. ")

@@ -18,7 +18,7 @@ FILE = "data-rules.json"
 
 
 def note(told: object, where: Where) -> None:
-    """Keep the rules that a client told; an empty list is that there is none, anything else no word at all. OSError."""
+    """Store the rules that a client reports, ``[]`` for none; anything but a list is ignored. Raises OSError."""
     if not isinstance(told, list):
         return
     rules = [rule for rule in told if isinstance(rule, str) and rule.isprintable()][:MOST]

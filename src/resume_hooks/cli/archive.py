@@ -17,8 +17,8 @@ from resume_hooks.archive.vault.packs import ArchiveFinding, unreadable, verify
 from resume_hooks.archive.vault.policy import Dropped, announcement, went
 from resume_hooks.cli.archived import kept_text
 from resume_hooks.cli.child import receipt_text
-from resume_hooks.cli.options import current_folder, located
-from resume_hooks.cli.output import at_work, say
+from resume_hooks.cli.options import current_folder, locate_session
+from resume_hooks.cli.output import say, work_progress
 from resume_hooks.cli.verbs.archives import ArchiveOptions
 from resume_hooks.errors import CheckFailed, UsageError, WriteFailed
 from resume_hooks.paths import Where
@@ -27,8 +27,8 @@ from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archive
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.session_files import SessionFile, all_sessions, belongs, sessions_of
-from resume_hooks.system.invocation import typed
-from resume_hooks.system.text import counted
+from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.text import plural
 
 NOTHING: dict[str, Any] = {
     "archived": [], "vault": [], "findings": [], "verified": 0, "unhashed": 0, "dropped": [], "slim": None,
@@ -50,39 +50,39 @@ def archive(options: ArchiveOptions) -> int:
     if options.forgetting and not options.locators:
         raise UsageError("--forget needs a SESSION", "Name it: resume-hooks archive --forget SESSION")
     if options.verifying:
-        return _verify(_kept(options), options)
+        return _verify_archived(_archived_of_options(options), options)
     if options.listing:
-        return _list(_kept(options), options)
+        return _print_archived(_archived_of_options(options), options)
     if options.forgetting:
-        return _forget(_kept(options), options)
+        return _forget_archived(_archived_of_options(options), options)
     if options.slim:
-        return _slim(located(next(iter(options.locators), None), options.where), options)
-    return _archive(_sessions(options), options)
+        return _archive_and_slim(locate_session(next(iter(options.locators), None), options.where), options)
+    return _archive_all(_sessions_to_archive(options), options)
 
 
-def _sessions(options: ArchiveOptions) -> list[SessionFile]:
+def _sessions_to_archive(options: ArchiveOptions) -> list[SessionFile]:
     if options.everywhere:
         return all_sessions(options.where)
     if options.project:
         folder = current_folder()
         return [each for each in sessions_of(folder, options.where) if belongs(each.path, folder)]
-    found = [located(locator, options.where) for locator in options.locators or [None]]
+    found = [locate_session(locator, options.where) for locator in options.locators or [None]]
     return list({session.path: session for session in found}.values())
 
 
-def _kept(options: ArchiveOptions) -> list[ArchivedSession]:
+def _archived_of_options(options: ArchiveOptions) -> list[ArchivedSession]:
     where = options.where
     archive_lost(where)
     return [find(locator, where) for locator in options.locators] if options.locators else all_archived(where)
 
 
-def _archive(sessions: Sequence[SessionFile], options: ArchiveOptions) -> int:
+def _archive_all(sessions: Sequence[SessionFile], options: ArchiveOptions) -> int:
     if options.dry_run:
         would = archive_sessions.preview(sessions, options.where)
         data = NOTHING | {"archived": would}
-        options.emit(data, lambda: f"{_counted(would)}\n\nNothing was written.")
+        options.emit(data, lambda: f"{_outcome_counts(would)}\n\nNothing was written.")
         return 0
-    with at_work("Archiving", quiet=options.as_json) as advance:
+    with work_progress("Archiving", quiet=options.as_json) as advance:
         done = archive_sessions.archive_sessions(sessions, options.where, advance)
     data = NOTHING | {
         "archived": done.outcomes,
@@ -91,13 +91,13 @@ def _archive(sessions: Sequence[SessionFile], options: ArchiveOptions) -> int:
     }
     told = permission.line(options.where, current_folder()) if data["written"] else ""
     failed = [each for each in done.outcomes if each.result == "failed"]
-    notes = [each.sentence for each in done.dropped] + [_failure(each) for each in failed]
+    notes = [each.sentence for each in done.dropped] + [_failure_of_outcome(each) for each in failed]
     notes += filter(None, [announcement(options.where)])
-    options.emit(data, lambda: _told(done), [*([told] if told else []), *notes])
+    options.emit(data, lambda: _outcome_text(done), [*([told] if told else []), *notes])
     return int(bool(failed))
 
 
-def _slim(session: SessionFile, options: ArchiveOptions) -> int:
+def _archive_and_slim(session: SessionFile, options: ArchiveOptions) -> int:
     """Archive a session, read the vault's copy back, and only then make a copy that leads to it."""
     # What makes children takes 40 ms to load, for which no other archive waits.
     from resume_hooks.derive.child.write import carry_out
@@ -107,12 +107,12 @@ def _slim(session: SessionFile, options: ArchiveOptions) -> int:
     if options.dry_run:
         outcomes = archive_sessions.preview([session], options.where)
     else:
-        with at_work("Archiving", quiet=options.as_json) as advance:
+        with work_progress("Archiving", quiet=options.as_json) as advance:
             outcomes = list(archive_sessions.archive_sessions([session], options.where, advance).outcomes)
         outcome = outcomes[0]
         if outcome.archived is None or outcome.result == "failed":
             raise WriteFailed(
-                f"It could not be archived, so no copy was made: {_failure(outcome)}", "Check free space."
+                f"It could not be archived, so no copy was made: {_failure_of_outcome(outcome)}", "Check free space."
             )
         if found := verify(outcome.archived):
             raise CheckFailed(
@@ -124,28 +124,28 @@ def _slim(session: SessionFile, options: ArchiveOptions) -> int:
     more = [
         ("size", f"{size_text(session.size)} here; there {size}"),
         ("archived copy", outcomes[0].archived.folder if outcomes[0].archived and made.written else "would be made"),
-        ("the large one", f"stays; to take it away: {typed(f'delete {session.session_id}')}"),
+        ("the large one", f"stays; to take it away: {in_shell(f'delete {session.session_id}')}"),
     ]
     options.emit(data, lambda: receipt_text(made, more), made.warnings)
     return 0
 
 
-def _failure(outcome: ArchiveOutcome) -> str:
+def _failure_of_outcome(outcome: ArchiveOutcome) -> str:
     path = outcome.session.path
     return outcome.why if path in outcome.why else f"{path}: {outcome.why}"
 
 
-def _told(done: ArchiveReport) -> str:
+def _outcome_text(done: ArchiveReport) -> str:
     if len(done.outcomes) == 1 and (kept := done.outcomes[0].archived):
         path = done.outcomes[0].session.path
         other = not is_archived_copy(path, Where()) and path != real(kept.place, Where(), kept.home)
         state = f"{path} as an earlier state of\n" if other else ""
         said = _SAID.get(done.outcomes[0].result, done.outcomes[0].result)
         return f"{said}: {state}{kept_text(kept, Where())}\n   in {kept.folder}"
-    return _counted(done.outcomes)
+    return _outcome_counts(done.outcomes)
 
 
-def _counted(outcomes: Sequence[ArchiveOutcome]) -> str:
+def _outcome_counts(outcomes: Sequence[ArchiveOutcome]) -> str:
     counts = {result: sum(each.result == result for each in outcomes) for result in ("kept", "renewed", "unchanged")}
     failed = sum(each.result == "failed" for each in outcomes)
     size = size_text(sum(each.session.size for each in outcomes))
@@ -153,17 +153,17 @@ def _counted(outcomes: Sequence[ArchiveOutcome]) -> str:
         ", ".join(f"{count:,} {_SAID.get(result, result)}" for result, count in counts.items() if count)
         or "nothing to archive"
     )
-    return f"{counted(len(outcomes), 'session')}, {size}: {said}" + (f", {failed:,} failed" if failed else "")
+    return f"{plural(len(outcomes), 'session')}, {size}: {said}" + (f", {failed:,} failed" if failed else "")
 
 
-def _list(kept: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
+def _print_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
     damaged = [finding.message for finding in unreadable(options.where)]
     gone = went(options.where)
     data = NOTHING | {"vault": kept, "dropped": [Dropped(each.session_id, "", each.stored, each.why) for each in gone]}
 
     def text() -> str:
         rows = [kept_text(each, options.where) for each in kept]
-        size = f"{counted(len(kept), 'session')}, {size_text(sum(each.size for each in kept))}"
+        size = f"{plural(len(kept), 'session')}, {size_text(sum(each.size for each in kept))}"
         room = size_text(sum(each.stored for each in kept))
         held_now = f"{size}; they take {room}." if rows else "The vault is empty."
         away = [f"{each.session_id} went on {clock.minute(each.at)}: {each.why}." for each in gone]
@@ -173,11 +173,11 @@ def _list(kept: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
     return 0
 
 
-def _verify(kept: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
+def _verify_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
     packed = [each for each in trash.all_deleted(options.where) if each.transcript.where and not options.locators]
     total, done = sum(each.size for each in (*kept, *packed)), 0
     findings: list[ArchiveFinding] = unreadable(options.where) if not options.locators else []
-    with at_work("Verifying", quiet=options.as_json) as advance:
+    with work_progress("Verifying", quiet=options.as_json) as advance:
 
         def read(count: int) -> None:
             nonlocal done
@@ -190,14 +190,14 @@ def _verify(kept: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
 
     def text() -> str:
         said = [f"{finding.session_id}: {finding.message}" for finding in findings]
-        read_of = counted(len(kept) + len(packed), "session")
+        read_of = plural(len(kept) + len(packed), "session")
         return "\n".join([*said, f"{read_of}, {size_text(done)} read: {len(findings) or 'no'} findings."])
 
     options.emit(data, text)
     return int(bool(findings))
 
 
-def _forget(kept: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
+def _forget_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
     asks = options.asks("Forgetting")
     listed = "\n".join(kept_text(each, options.where) for each in kept)
     if asks:

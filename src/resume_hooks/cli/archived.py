@@ -10,7 +10,7 @@ from itertools import islice
 from resume_hooks import clock
 from resume_hooks.archive.held import archive_lost
 from resume_hooks.archive.vault.lookup import instant, states
-from resume_hooks.cli.output import columns
+from resume_hooks.cli.output import column_table
 from resume_hooks.cli.verbs.sessions import SessionsOptions
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import is_foreign, real
@@ -19,7 +19,7 @@ from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.sessions.session_files import all_sessions
 from resume_hooks.system.git_worktrees import Project
-from resume_hooks.system.invocation import typed
+from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.text import plain_line
 
 HEADS = ("ID", "LAST WRITTEN", "SIZE", "PACKED", "SINCE", "TITLE")
@@ -55,10 +55,10 @@ def print_list(options: SessionsOptions, project: Project | None, scope: str) ->
         "archived": shown,
     }
     next_page = f"\nMore: --offset {options.offset + len(shown)}, or --limit 0 for all." if data["more"] else ""
-    options.emit(data, lambda: _list_text(shown) + next_page)
+    options.emit(data, lambda: _archived_list_text(shown) + next_page)
 
 
-def _list_text(shown: Sequence[ArchivedSession]) -> str:
+def _archived_list_text(shown: Sequence[ArchivedSession]) -> str:
     if not shown:
         return "The vault holds no session here that is gone from the client's folders. archive --list shows the rest."
     rows = [
@@ -72,5 +72,5 @@ def _list_text(shown: Sequence[ArchivedSession]) -> str:
         )
         for kept in shown
     ]
-    table = columns(HEADS, rows, len(HEADS), shutil.get_terminal_size().columns)
-    return f"{table}\nBack to the client: {typed('restore ID')}"
+    table = column_table(HEADS, rows, len(HEADS), shutil.get_terminal_size().columns)
+    return f"{table}\nBack to the client: {in_shell('restore ID')}"

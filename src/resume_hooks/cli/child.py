@@ -11,8 +11,8 @@ import click
 
 from resume_hooks import settings
 from resume_hooks.cli.options import VerbOptions
-from resume_hooks.cli.output import say, table
-from resume_hooks.cli.start_client import start, start_of
+from resume_hooks.cli.output import facts_table, say
+from resume_hooks.cli.start_client import become_client, start_of_session
 from resume_hooks.cli.with_fields import With
 from resume_hooks.derive.child.draft import OUTSIDE, Draft
 from resume_hooks.derive.child.receipt import Receipt
@@ -28,13 +28,13 @@ from resume_hooks.sessions.session_files import SessionFile
 
 def require_client(options: VerbOptions) -> None:
     """Refuse ``--start`` in a folder where no client finds a child."""
-    if _starts(options) and options.output_dir is not None:
+    if _asks_to_start(options) and options.output_dir is not None:
         raise UsageError("--start can't start a session in another folder", "Leave --start or --output-dir out.")
 
 
 def require_folder(options: VerbOptions, folder: str, agent: str = NAME) -> None:
     """Refuse ``--start`` before anything is made where the agent is not installed, or the folder is gone."""
-    if not _starts(options):
+    if not _asks_to_start(options):
         return
     found = agent_named(agent, options.where).launch("")
     if found.path is None:
@@ -49,18 +49,18 @@ def require_folder(options: VerbOptions, folder: str, agent: str = NAME) -> None
 
 def require_start(options: VerbOptions, child: Draft) -> None:
     """Refuse ``--start`` on a child that the client would not find."""
-    if _starts(options) and OUTSIDE in child.warnings:
+    if _asks_to_start(options) and OUTSIDE in child.warnings:
         raise UsageError("--start can't start a session outside of its project's folder", "Leave --start out.")
     require_folder(options, child.setting.cwd, child.agent)
 
 
-def make(options: VerbOptions, plan: ChildPlan) -> Receipt:
+def make_child(options: VerbOptions, plan: ChildPlan) -> Receipt:
     """Write the child that was planned; in a dry run, or where there is nothing to write, its receipt alone."""
     require_start(options, plan.draft)
     return carry_out(plan, options.where, dry_run=options.dry_run)
 
 
-def answer(
+def print_child(
     options: VerbOptions,
     receipt: Receipt,
     more: dict[str, Any] | None = None,
@@ -68,13 +68,13 @@ def answer(
 ) -> Receipt:
     """Print a receipt with ``more`` fields, or as ``text``; start the client if asked; return it to a calling verb."""
     options.emit(With(receipt, more or {}), text or (lambda: receipt_text(receipt)), receipt.warnings)
-    if receipt.written and _starts(options):
+    if receipt.written and _asks_to_start(options):
         click.get_current_context().close()  # what the verb held: the client takes this process over
-        start(start_of(receipt.session_id, receipt.file, receipt.folder, options.where))
+        become_client(start_of_session(receipt.session_id, receipt.file, receipt.folder, options.where))
     return receipt
 
 
-def _starts(options: VerbOptions) -> bool:
+def _asks_to_start(options: VerbOptions) -> bool:
     return options.start and not options.dry_run
 
 
@@ -101,10 +101,10 @@ def model_progress(name: str, *, quiet: bool) -> Callable[[int, int], None]:
     return lambda number, count: say(f"Asking {name}, {number} of {count} ...", err=True)
 
 
-def tell(receipt: Receipt) -> None:
+def tell_child_made(receipt: Receipt) -> None:
     """Say in a line what was made on the way to something else: on stderr, where no command is caught."""
     say(f"{word_of(receipt.kind)}: {receipt.title} · {receipt.session_id} · {receipt.sizes}", err=True)
-    found = bool(start_of(receipt.session_id, receipt.file, receipt.folder, Where()).config)
+    found = bool(start_of_session(receipt.session_id, receipt.file, receipt.folder, Where()).config)
     for warning in receipt.warnings:
         if warning != OUTSIDE or not found:  # the command names the other config home
             say(f"note: {warning}", err=True)
@@ -115,8 +115,8 @@ def receipt_text(receipt: Receipt, more: Sequence[tuple[str, object]] = ()) -> s
     facts = [("parent", f"{receipt.parent_session_id} (unchanged)"), ("tokens", receipt.sizes), *more]
     checks = ("checks", checks_text(receipt))
     if not receipt.written:
-        return table([("would write", receipt.title), *facts, checks])
-    return table(
+        return facts_table([("would write", receipt.title), *facts, checks])
+    return facts_table(
         [
             ("wrote", receipt.title),
             ("id", receipt.session_id),

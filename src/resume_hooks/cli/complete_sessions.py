@@ -17,7 +17,7 @@ from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, canonical
 from resume_hooks.search import listing
 from resume_hooks.sessions.record_references import SHORT
-from resume_hooks.system.git_worktrees import project_at
+from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 
@@ -48,21 +48,21 @@ def register() -> None:
     add_completion_class(Bash)
 
 
-def locators(incomplete: str) -> list[CompletionItem[str]]:
+def complete_locators(incomplete: str) -> list[CompletionItem[str]]:
     """The sessions of this project that the word may be the beginning of: of an id, or a part of a title."""
     if incomplete.startswith((".", "~", "/")):
         return [CompletionItem(incomplete, type="file")]
     try:
-        found = list(_found(incomplete.lower()))
+        found = list(_completions(incomplete.lower()))
     except (OSError, ResumeHooksError):
         return []  # the folder is gone; Tab is no place for a message
     words = [word for word in ("latest",) if word.startswith(incomplete.lower()) and found]
     return [*(CompletionItem(word, help="the newest session") for word in words), *found]
 
 
-def _found(beginning: str) -> Iterator[CompletionItem[str]]:
+def _completions(beginning: str) -> Iterator[CompletionItem[str]]:
     folder = canonical(os.getcwd())
-    project = project_at(folder, Where())
+    project = project_of_folder(folder, Where())
     until, offered = time.monotonic() + PATIENCE, 0
     for session in listing.candidates(project, Where()):
         named = session.session_id.startswith(beginning)

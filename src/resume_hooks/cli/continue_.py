@@ -12,12 +12,12 @@ import click
 
 from resume_hooks import part_table, settings
 from resume_hooks.cli import relocate
-from resume_hooks.cli.child import tell
+from resume_hooks.cli.child import tell_child_made
 from resume_hooks.cli.options import FORK, GO_ON, WAYS
 from resume_hooks.cli.output import on_stderr, say
-from resume_hooks.cli.question import AnswerChoice, ask
-from resume_hooks.cli.start_client import Start, start, start_of
-from resume_hooks.cli.verb_table import command
+from resume_hooks.cli.question import AnswerChoice, ask_question
+from resume_hooks.cli.start_client import Start, become_client, start_of_session
+from resume_hooks.cli.verb_table import command_of_verb
 from resume_hooks.cli.verbs.resume import ContinueOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.derive import agents
@@ -39,14 +39,14 @@ READ_BY_CLIENTS = 50_000_000  # bytes of a file past which readers of the client
 
 def continue_session(options: ContinueOptions) -> None:
     """Start the client on a session, or print the command that does."""
-    session = options.located_whole()
+    session = options.locate_whole_session()
     whole = options.forks and is_archived_copy(session.path, options.where)  # a fork is made of a kept copy, too
     if options.watched and not whole:
-        session = settle(session)
+        session = settle_session(session)
     elif not whole and (lost := relocate.find_loss(session, options.where)) is not None:
         raise lost.refusal(session)
     made = make_fork(session) if options.forks else None
-    begun = _start_of(session, made)
+    begun = _start_of_child(session, made)
     if options.as_json:
         commands = {"in_client": f"/resume {begun.session_id}", "shell": begun.command}
         parent = session.session_id if made else None
@@ -54,16 +54,16 @@ def continue_session(options: ContinueOptions) -> None:
         options.emit(data, str, made.warnings if made else ())
         return
     if made is not None:
-        tell(made)
+        tell_child_made(made)
     elif options.watched and not options.show and (why := agent_of(session, options.where).why_open(session)):
         say(f"note: it may be open in a client: {why}. --fork keeps two clients apart.", err=True)
-    finish(begun, Finish(show=options.show or not options.watched))
+    start_or_print(begun, Finish(show=options.show or not options.watched))
 
 
-def _start_of(session: SessionFile, made: Receipt | None) -> Start:
+def _start_of_child(session: SessionFile, made: Receipt | None) -> Start:
     if made is not None:
-        return start_of(made.session_id, made.file, made.folder, Where())
-    return start_of(session.session_id, session.path, home_folder(HeadTail(session.path), Where()), Where())
+        return start_of_session(made.session_id, made.file, made.folder, Where())
+    return start_of_session(session.session_id, session.path, home_folder(HeadTail(session.path), Where()), Where())
 
 
 class Finish(NamedTuple):
@@ -73,56 +73,56 @@ class Finish(NamedTuple):
     copy: bool = False
 
 
-def settle(session: SessionFile) -> SessionFile:
+def settle_session(session: SessionFile) -> SessionFile:
     """The session, once restored if archived, or a child of it where no client could be started on it."""
     found = relocate.find_loss(session, Where())
     if found is not None and found.kept:
         session = relocate.bring_back(session, found, Where())
         found = relocate.find_loss(session, Where())
-    return session if found is None else relocate.rehome(session, found, Where())
+    return session if found is None else relocate.make_child_in_new_home(session, found, Where())
 
 
 def go_on(session: SessionFile, way: str, how: Finish) -> bool:
     """Continue a session in this ``way``. False if that was to make a child and made none."""
-    receipt = None if way == GO_ON else child(session, way)
+    receipt = None if way == GO_ON else child_by_way(session, way)
     if receipt is not None and not receipt.written:
         return False
-    finish(_start_of(session, receipt), how)
+    start_or_print(_start_of_child(session, receipt), how)
     return True
 
 
-def finish(begun: Start, how: Finish) -> None:
+def start_or_print(begun: Start, how: Finish) -> None:
     """Print the command, copy it, or become the client. stdout gets the command alone."""
     if how.show:
         say(begun.command)
     elif how.copy:
-        say(_copied(begun.command), err=True)
+        say(_copy_outcome(begun.command), err=True)
         say(begun.command)
     else:
-        start(begun)
+        become_client(begun)
 
 
 def copy_command(command: str) -> str:
     """Copy a command; what became of it, and the command itself."""
-    return f"{_copied(command)}\n{command}"
+    return f"{_copy_outcome(command)}\n{command}"
 
 
-def _copied(command: str) -> str:
+def _copy_outcome(command: str) -> str:
     done = clipboard.copy(command, way=str(settings.load()["clipboard"].value), environ=os.environ)
     return done.sentence("the command")
 
 
-def child(session: SessionFile, way: str) -> Receipt:
+def child_by_way(session: SessionFile, way: str) -> Receipt:
     """Make a child by the verb, with its flags, that the way is; it says on stderr what it made, or why nothing."""
     if way == FORK:
         receipt = make_fork(session)
-        tell(receipt)
+        tell_child_made(receipt)
         return receipt
     # Each verb is loaded when it is chosen: one that asks a model takes 100 ms.
     verb, *flags = way.split()
     given = {flag.removeprefix("--"): True for flag in flags}
     with on_stderr():
-        made: Receipt = click.get_current_context().invoke(command(verb), locator=session.path, **given)
+        made: Receipt = click.get_current_context().invoke(command_of_verb(verb), locator=session.path, **given)
     return made
 
 
@@ -140,12 +140,12 @@ def ask_way(session: SessionFile, found: Comparison) -> str:
     glance = found.glance
     leaner = glance.size > READ_BY_CLIENTS and is_live_part_within(glance.path, READ_BY_CLIENTS)
     usual = FORK if why_open else advised or (FORK if leaner else GO_ON)
-    words = _words(found, leaner=leaner)
+    words = _words_for_ways(found, leaner=leaner)
     answers = [AnswerChoice(way, f"{words[way]}{'  <- fits best' if way == advised else ''}") for way in WAYS]
-    return WAYS[ask("How do you want to continue?", answers, WAYS.index(usual))]
+    return WAYS[ask_question("How do you want to continue?", answers, WAYS.index(usual))]
 
 
-def _words(found: Comparison, *, leaner: bool) -> dict[str, str]:
+def _words_for_ways(found: Comparison, *, leaner: bool) -> dict[str, str]:
     tokens = {row.name: f"about {row.after:,} tokens" for row in found.estimates}
     model = settings.load()["summary_model"].value
     full = ", which would compact at once" if found.context.compacts_at_once else ""

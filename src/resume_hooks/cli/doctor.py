@@ -8,7 +8,7 @@ import click
 import orjson
 
 from resume_hooks.cli.options import current_folder
-from resume_hooks.cli.output import at_work, table
+from resume_hooks.cli.output import facts_table, work_progress
 from resume_hooks.cli.verbs.upkeep import DoctorOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.errors import UsageError
@@ -16,8 +16,8 @@ from resume_hooks.maintenance.doctor import Finding, check_installation
 from resume_hooks.search.index.connect import Status, status_of
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.storage import project_files
-from resume_hooks.system.invocation import as_typed
-from resume_hooks.system.text import counted
+from resume_hooks.system.invocation import with_shell_commands
+from resume_hooks.system.text import plural
 
 _MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("PROBLEM", "red")}
 
@@ -48,7 +48,7 @@ def doctor(options: DoctorOptions) -> int:
     def text() -> str:
         if written:
             return f"Written: {written}\nLook through it before you send it to somebody."
-        return printed.decode() if options.bundle else _render(findings)
+        return printed.decode() if options.bundle else _findings_text(findings)
 
     options.emit(data, text)
     return int(not options.bundle and any(finding.level == "problem" for finding in findings))
@@ -61,7 +61,7 @@ def _look_after_index(options: DoctorOptions) -> None:
     read, notes = 0, []
     if options.index != "status":
         with (
-            at_work("Indexing", quiet=options.as_json) as progress,
+            work_progress("Indexing", quiet=options.as_json) as progress,
             opened_index(options.where, progress=progress, rebuild=options.index == "rebuild") as index,
         ):
             read, notes = index.outcome.size, index.notes
@@ -74,20 +74,20 @@ def _index_text(status: Status, read: int) -> str:
     share = f" ({100 * status.size / status.transcripts_size:.1f} %)" if status.transcripts_size else ""
     rows: list[tuple[str, object]] = [
         ("index", status.file),
-        ("state", status.state if not status.behind else f"{status.state}, {counted(status.behind, 'file')} behind"),
-        ("transcripts", f"{counted(status.transcripts, 'file')}, {size_text(status.transcripts_size)}"),
-        ("holds", f"{counted(status.sessions, 'session')}, {counted(status.records, 'record')}"),
+        ("state", status.state if not status.behind else f"{status.state}, {plural(status.behind, 'file')} behind"),
+        ("transcripts", f"{plural(status.transcripts, 'file')}, {size_text(status.transcripts_size)}"),
+        ("holds", f"{plural(status.sessions, 'session')}, {plural(status.records, 'record')}"),
         *([("vault", f"{status.vaulted:,} of the sessions are archived copies")] if status.vaulted else []),
         ("size", f"{size_text(status.size)}{share}"),
     ]
-    return table([*rows, *([("read now", size_text(read))] if read else [])])
+    return facts_table([*rows, *([("read now", size_text(read))] if read else [])])
 
 
-def _render(findings: list[Finding]) -> str:
+def _findings_text(findings: list[Finding]) -> str:
     lines = []
     for finding in findings:
         word, colour = _MARKS[finding.level]
         lines.append(f"{click.style(word.ljust(7), fg=colour)}  {finding.name}: {finding.detail}")
         if finding.remedy:
-            lines.append(f"         {as_typed(finding.remedy)}")
+            lines.append(f"         {with_shell_commands(finding.remedy)}")
     return "\n".join(lines)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from resume_hooks.cli.child import answer, make, receipt_text, require_client
-from resume_hooks.cli.options import current_folder, located_parent, time_of
+from resume_hooks.cli.child import make_child, print_child, receipt_text, require_client
+from resume_hooks.cli.options import current_folder, locate_parent, time_of_option
 from resume_hooks.cli.verbs.children import ForkOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.derive import agents, cut_point
@@ -24,35 +24,35 @@ def fork(options: ForkOptions) -> None:
     if options.home is not None:
         home = os.path.join(current_folder(), os.path.expanduser(options.home))
     require_client(options)
-    session, cut = _cut(options)
+    session, cut = _session_and_cut(options)
     decided = agents.fork(
         session, options.where, cut=cut, home=home, output_dir=options.output_dir, to=options.to or ""
     )
-    made = make(options, decided)
+    made = make_child(options, decided)
     last = f"{session.session_id}:{decided.cut.last.number}" if decided.cut else ""
     cut_there = With(decided.cut, {"reference": last}) if decided.cut else None
-    answer(options, made, {"cut": cut_there}, lambda: _text(decided, made))
+    print_child(options, made, {"cut": cut_there}, lambda: _fork_text(decided, made))
 
 
-def _cut(options: ForkOptions) -> tuple[SessionFile, Truncator | None]:
+def _session_and_cut(options: ForkOptions) -> tuple[SessionFile, Truncator | None]:
     """The session and where to cut it, None for nowhere."""
     options.refuse_together("at", "before", "turn", "before_compaction", remedy="A session is cut once.")
     if options.at is not None:
         at = cut_point.parse(options.at)
         if not isinstance(at, Reference):
-            return options.located_parent(), at
-        session = located_parent(at.session, options.where)
-        if options.locator is not None and options.located_parent().original != session.original:
+            return options.locate_parent(), at
+        session = locate_parent(at.session, options.where)
+        if options.locator is not None and options.locate_parent().original != session.original:
             raise UsageError(f"--at names another session than '{options.locator}'", "Leave one of them out.")
         return session, AtRecord(at.record)
     if options.before_compaction:
-        return options.located_parent(), BeforeCompaction()
+        return options.locate_parent(), BeforeCompaction()
     if options.turn is not None:
-        return options.located_parent(), AtTurn(options.turn)
-    return options.located_parent(), Before(time_of(options.before)) if options.before is not None else None
+        return options.locate_parent(), AtTurn(options.turn)
+    return options.locate_parent(), Before(time_of_option(options.before)) if options.before is not None else None
 
 
-def _text(decided: ForkPlan, made: Receipt) -> str:
+def _fork_text(decided: ForkPlan, made: Receipt) -> str:
     facts: list[tuple[str, object]] = []
     if decided.cut is not None:
         turn = f", in turn {decided.cut.turn}" if decided.cut.turn else ""

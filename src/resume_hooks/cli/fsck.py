@@ -17,8 +17,8 @@ from resume_hooks.maintenance.fsck.findings import SEVERITIES, DefectGroup, Defe
 from resume_hooks.maintenance.fsck.repair import plan_any_repair
 from resume_hooks.sessions.agents.registry import opened_stores
 from resume_hooks.sessions.session_files import SessionFile, unlistable
-from resume_hooks.system.invocation import typed
-from resume_hooks.system.text import counted
+from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.text import plural
 
 SHOWN = 3  # findings of one kind that are shown to people; ``--json`` lists more
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
@@ -31,35 +31,38 @@ def fsck(options: FsckOptions) -> int:
     if (options.branch or options.dry_run) and not options.repairing:
         raise UsageError("--branch and --dry-run belong to --repair", "Add --repair.")
     if options.repairing:
-        _repair(options)
+        _repair_session(options)
         return 0
     every = opened_stores(options.where, everyone=True)[0].sessions
-    sessions = every() if options.everywhere else [options.located_whole()]
-    reports = [examine_session(session, options.where) for session in _shown_at_work(sessions, quiet=options.as_json)]
+    sessions = every() if options.everywhere else [options.locate_whole_session()]
+    reports = [
+        examine_session(session, options.where) for session in _sessions_with_progress(sessions, quiet=options.as_json)
+    ]
     hidden = unlistable(options.where) if options.everywhere else []
     options.emit(
-        _data(reports, hidden), lambda: _overview(reports, hidden) if options.everywhere else render(reports[0])
+        _reports_data(reports, hidden),
+        lambda: _overview(reports, hidden) if options.everywhere else report_text(reports[0]),
     )
     return int(bool(hidden) or any(not report.clean for report in reports))
 
 
-def render(report: DefectReport) -> str:
+def report_text(report: DefectReport) -> str:
     """A report for people: by severity, each kind with what clients do with it, then what to do.
 
     Of a clean session the notes are counted alone: no client minds them.
     """
     if report.clean:
         notes = report.count("note")
-        more = f" ({counted(notes, 'note')} on what no client minds: --json lists them)" if notes else ""
+        more = f" ({plural(notes, 'note')} on what no client minds: --json lists them)" if notes else ""
         return f"{report.session_id}: clean{more}"
-    rows = [line for group in report.groups for line in _group(group)]
-    counts = ", ".join(counted(report.count(severity), severity) for severity in SEVERITIES)
-    remedy = f"{typed(f'fsck {report.session_id} --repair')} writes a repaired child."
+    rows = [line for group in report.groups for line in _finding_group_lines(group)]
+    counts = ", ".join(plural(report.count(severity), severity) for severity in SEVERITIES)
+    remedy = f"{in_shell(f'fsck {report.session_id} --repair')} writes a repaired child."
     repairable = any(group.kind.repairable for group in report.groups if group.kind.severity != "note")
     return "\n".join([*rows, f"{counts}.", *([remedy] if repairable else [])])
 
 
-def _group(group: DefectGroup) -> Iterator[str]:
+def _finding_group_lines(group: DefectGroup) -> Iterator[str]:
     kind = group.kind
     word = click.style(kind.severity.upper().ljust(7), fg=_COLOURS[kind.severity])
     yield f"{word}  {kind.code}: {kind.consequence}"
@@ -78,33 +81,33 @@ def _overview(reports: list[DefectReport], hidden: list[str]) -> str:
         if not report.clean:
             codes = ", ".join(group.kind.code for group in report.groups if group.kind.severity != "note")
             counts = {severity: report.count(severity) for severity in SEVERITIES if severity != "note"}
-            problems = ", ".join(counted(count, severity) for severity, count in counts.items() if count)
+            problems = ", ".join(plural(count, severity) for severity, count in counts.items() if count)
             rows.append(f"{report.session_id}  {problems}: {codes}")
     clean = sum(report.clean for report in reports)
     unseen = [f"{folder}  can't be listed: check its permissions" for folder in hidden]
-    totals = f"{counted(len(reports), 'session')}, {clean:,} clean, {len(rows):,} with problems."
-    more = [f"{counted(len(hidden), 'folder')} can't be listed; nothing in there was looked at."] if hidden else []
+    totals = f"{plural(len(reports), 'session')}, {clean:,} clean, {len(rows):,} with problems."
+    more = [f"{plural(len(hidden), 'folder')} can't be listed; nothing in there was looked at."] if hidden else []
     return "\n".join([*rows, *unseen, totals, *more])
 
 
-def _repair(options: FsckOptions) -> None:
-    decided = plan_any_repair(options.located_whole(), options.where, options.branch)
+def _repair_session(options: FsckOptions) -> None:
+    decided = plan_any_repair(options.locate_whole_session(), options.where, options.branch)
     report = decided.report
     if report.clean and options.branch is None:
-        options.emit(_data([report]), lambda: f"{report.session_id}: clean, nothing to repair")
+        options.emit(_reports_data([report]), lambda: f"{report.session_id}: clean, nothing to repair")
         return
     done = carry_out(decided.child, options.where, dry_run=options.dry_run)
     lost = list(decided.lost)
-    data = _data([report]) | {"repair": done, "lost": lost}
+    data = _reports_data([report]) | {"repair": done, "lost": lost}
     rows = ["What could not be kept:", *(f"  {line}" for line in lost)] if lost else ["Everything was kept."]
     options.emit(data, lambda: "\n".join([receipt_text(done), *rows]), done.warnings)
 
 
-def _data(reports: list[DefectReport], hidden: Sequence[str] = ()) -> dict[str, Any]:
+def _reports_data(reports: list[DefectReport], hidden: Sequence[str] = ()) -> dict[str, Any]:
     return {"sessions": reports, "unlistable": list(hidden), "repair": None, "lost": []}
 
 
-def _shown_at_work(sessions: list[SessionFile], *, quiet: bool) -> Iterable[SessionFile]:
+def _sessions_with_progress(sessions: list[SessionFile], *, quiet: bool) -> Iterable[SessionFile]:
     if quiet or len(sessions) < 2 or not sys.stderr.isatty():
         return sessions
     # rich takes 50 ms to load, which only a long look at many files has to spend.

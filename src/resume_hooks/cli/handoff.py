@@ -15,7 +15,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 
-from resume_hooks.cli.child import answer, make, receipt_text, require_client, require_start
+from resume_hooks.cli.child import make_child, print_child, receipt_text, require_client, require_start
 from resume_hooks.cli.verbs.children import HandoffOptions, RolloverOptions
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.draft import Draft
@@ -47,23 +47,25 @@ def handoff(options: HandoffOptions) -> Receipt | None:
     """Make the child, or print what it would be told."""
     _require_sense(options)
     size = checked_size(options.size) if options.size else ""
-    parent = _parent(options)
+    parent = _parent_of_options(options)
     if not options.show:
         require_client(options)
     if size == ALL:
-        return answer(options, make(options, agents.fork(parent, options.where, output_dir=options.output_dir)))
+        return print_child(
+            options, make_child(options, agents.fork(parent, options.where, output_dir=options.output_dir))
+        )
     digest, tokens = digest_of(parent, options.where), tokens_of(size, options.where)
     contents = Contents(digest, tokens=tokens)
     if options.new_task is not None:
         contents = Contents(knowledge(digest), new_task=True, tokens=tokens)
-    decided = _plan(parent, contents, options)
+    decided = _plan_handoff(parent, contents, options)
     if options.show:
-        _show(decided, options)
+        _show_handoff(decided, options)
         return None
     require_start(options, decided.draft)
-    receipt, files = _make_edited(parent, decided, options) if options.edit else _make(decided, options)
+    receipt, files = _make_edited(parent, decided, options) if options.edit else _make_handoff(decided, options)
     rows = [("document", path) for path in files.documents]
-    return answer(
+    return print_child(
         options,
         receipt._replace(warnings=(*receipt.warnings, *files.warnings)),
         {"documents": files.documents},
@@ -71,10 +73,10 @@ def handoff(options: HandoffOptions) -> Receipt | None:
     )
 
 
-def _parent(options: HandoffOptions) -> SessionFile:
+def _parent_of_options(options: HandoffOptions) -> SessionFile:
     """The session that is named, where it is one; words that name none may have been meant for the next step."""
     try:
-        return options.located_parent()
+        return options.locate_parent()
     except SessionNotFound as error:
         words = options.locator or ""
         if " " not in words:
@@ -105,7 +107,9 @@ def _require_sense(options: HandoffOptions) -> None:
         raise UsageError("--edit needs a terminal", "Leave --edit out, or run it in a terminal.")
 
 
-def _plan(parent: SessionFile, contents: Contents, options: HandoffOptions, child: Draft | None = None) -> RolloverPlan:
+def _plan_handoff(
+    parent: SessionFile, contents: Contents, options: HandoffOptions, child: Draft | None = None
+) -> RolloverPlan:
     return agents.fresh(
         parent,
         options.where,
@@ -118,7 +122,7 @@ def _plan(parent: SessionFile, contents: Contents, options: HandoffOptions, chil
     )
 
 
-def _show(decided: RolloverPlan, options: HandoffOptions) -> None:
+def _show_handoff(decided: RolloverPlan, options: HandoffOptions) -> None:
     digest = decided.contents.digest or Digest()
     whole = full(digest)
     unmade = f"; all of it: {decided.draft.command('read')} {digest_reference(decided.draft.session_id)}"
@@ -139,16 +143,18 @@ def _make_edited(parent: SessionFile, first: RolloverPlan, options: HandoffOptio
     """Let the user change what the child is told, then make it. ResumeHooksError where they cancel."""
     file_writer(first, options.where, options)  # refuses before anybody has written a word in vain
     old = first.draft.session_id
-    with edited(digest_to_edit(first.carried.text)) as text:
+    with edit_text(digest_to_edit(first.carried.text)) as text:
         if edited_text := edited_digest(text):
             # Planned again: meanwhile other children may be made, and the parent may grow.
             child = agents.draft_of(parent, "handoff", options.where, options.output_dir, to=options.to or "")
             edited_text = edited_text.replace(digest_reference(old), digest_reference(child.session_id))
-            return _make(_plan(parent, first.contents._replace(edited=edited_text), options, child), options)
+            return _make_handoff(
+                _plan_handoff(parent, first.contents._replace(edited=edited_text), options, child), options
+            )
     raise ResumeHooksError("The text is empty, so the handoff was cancelled and nothing was made")
 
 
-def _make(decided: RolloverPlan, options: HandoffOptions) -> Made:
+def _make_handoff(decided: RolloverPlan, options: HandoffOptions) -> Made:
     """Write a child and what it is to leave in the project, or only say so."""
     write_files = file_writer(decided, options.where, options)
     if options.dry_run:
@@ -164,7 +170,7 @@ _REMEDY = "Name your editor: EDITOR=nano resume-hooks handoff --edit"
 
 
 @contextlib.contextmanager
-def edited(text: str) -> Iterator[str]:
+def edit_text(text: str) -> Iterator[str]:
     """Yield what the user made of ``text``; kept if the block fails. ResumeHooksError without editor or room."""
     try:
         folder = tempfile.mkdtemp(prefix="resume-hooks-")
@@ -178,7 +184,7 @@ def edited(text: str) -> Iterator[str]:
                 stream.write(text)
         except OSError as error:
             raise _no_room(error) from error
-        _run(path)
+        _run_editor(path)
         try:
             found = read_regular(path, LARGEST).decode("utf-8-sig", "replace")
         except FileNotFoundError:
@@ -203,13 +209,13 @@ def _no_room(error: OSError) -> ResumeHooksError:
     )
 
 
-def _run(path: str) -> None:
-    words = _editor()
+def _run_editor(path: str) -> None:
+    words = _editor_command()
     # Ctrl+C is the editor's business, as git has it; what it starts gets the usual answer to it again.
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         # The user's own program, at work for the user: where they stand, with all that they set.
-        status = programs.run([*words, path], os.environ, folder=os.getcwd(), environ=os.environ).returncode
+        status = programs.run_program([*words, path], os.environ, folder=os.getcwd(), environ=os.environ).returncode
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise ResumeHooksError(
@@ -221,7 +227,7 @@ def _run(path: str) -> None:
         raise ResumeHooksError(f"The editor {words[0]} ended with an error ({status}), so no session was made")
 
 
-def _editor() -> list[str]:
+def _editor_command() -> list[str]:
     for name in ("VISUAL", "EDITOR"):
         try:
             words = shlex.split(os.environ.get(name, ""))
@@ -229,7 +235,7 @@ def _editor() -> list[str]:
             raise ResumeHooksError(f"{name} can't be understood: {error}; no session was made", _REMEDY) from error
         if words:
             return words
-    found = next(filter(None, (programs.find(name, os.environ) for name in USUAL)), None)
+    found = next(filter(None, (programs.find_program(name, os.environ) for name in USUAL)), None)
     if found is None:
         usual = " nor ".join(USUAL)
         raise ResumeHooksError(
@@ -248,7 +254,9 @@ def rollover(options: RolloverOptions) -> Receipt:
     if options.with_summary or options.prompt or options.model or options.timeout:
         raise UsageError("--quick asks no model", "Leave out --quick, or --with-summary, -p, --model and --timeout.")
     require_client(options)
-    return answer(
+    return print_child(
         options,
-        make(options, agents.fresh(options.located(foreign=True), options.where, output_dir=options.output_dir)),
+        make_child(
+            options, agents.fresh(options.locate_session(foreign=True), options.where, output_dir=options.output_dir)
+        ),
     )

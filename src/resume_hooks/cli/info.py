@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from resume_hooks.cli.options import notes_of
-from resume_hooks.cli.output import table, watched
+from resume_hooks.cli.output import facts_table, scan_progress
 from resume_hooks.cli.verbs.sessions import InfoOptions, RenameOptions
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
@@ -17,8 +17,8 @@ from resume_hooks.sessions.archived.sessions import archive_facts
 from resume_hooks.sessions.client_window import as_client_acts, window_of
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.record_references import RecordLines
-from resume_hooks.system.invocation import typed
-from resume_hooks.system.text import counted
+from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.text import plural
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.calibration import weigh
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -29,17 +29,17 @@ from resume_hooks.transcripts.trimmable_pieces import Pieces
 
 def info(options: InfoOptions) -> None:
     """Scan the session and print what it holds."""
-    session = options.located(foreign=True)
-    with watched(session.path, quiet=options.as_json) as watching:
+    session = options.locate_session(foreign=True)
+    with scan_progress(session.path, quiet=options.as_json) as watching:
         transcript = scan(session.path, observers=[*watching, pieces := Pieces()])
-    data = facts(session.session_id, HeadTail(session.path), transcript, pieces)
+    data = session_facts_data(session.session_id, HeadTail(session.path), transcript, pieces)
     data["longest_line"] = longest_line(data["session_file"])
     left = left_of(session.agent)
     notes = [*([left] if left else []), *notes_of(session.session_id, options.where)]
-    options.emit(data, lambda: table(_shown(data)), notes)
+    options.emit(data, lambda: facts_table(_info_rows(data)), notes)
 
 
-def facts(session_id: str, glance: HeadTail, transcript: Transcript, pieces: Pieces) -> dict[str, Any]:
+def session_facts_data(session_id: str, glance: HeadTail, transcript: Transcript, pieces: Pieces) -> dict[str, Any]:
     """What a session holds, in its documented JSON form."""
     own, window = original(glance.path, Where()), window_of(session_id, Where())
     context, _ = weigh(glance.path, transcript.chain, pieces, window)
@@ -73,13 +73,13 @@ def facts(session_id: str, glance: HeadTail, transcript: Transcript, pieces: Pie
     }
 
 
-def _shown(data: dict[str, Any]) -> list[tuple[str, object]]:
+def _info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
     context: tokens.ContextUse = data["context"]
     giant = data["agent"] == NAME and (data["size"] >= GIANT or data["longest_line"] >= GIANT_LINE)
     measured = "about " if context.is_estimate else ""
     since = f", {context.added:,} of them since the last answer" if context.added > 0 else ""
     bad = len(data["bad_lines"])
-    damage = counted(bad, "unreadable line") if bad else "no unreadable line; fsck looks further"
+    damage = plural(bad, "unreadable line") if bad else "no unreadable line; fsck looks further"
     return [
         ("title", data["title"]),
         ("id", data["session_id"]),
@@ -91,7 +91,7 @@ def _shown(data: dict[str, Any]) -> list[tuple[str, object]]:
         ("dates", f"{data['created']} .. {data['ended']}"),
         ("size", f"{size_text(data['size'])}, {data['lines']:,} lines, the longest {size_text(data['longest_line'])}"),
         *(
-            [("giant", f"the client may hang over it: {typed('archive --slim ' + data['session_id'])}")]
+            [("giant", f"the client may hang over it: {in_shell('archive --slim ' + data['session_id'])}")]
             if giant
             else []
         ),
@@ -115,9 +115,9 @@ def rename_session(options: RenameOptions) -> None:
         raise UsageError("An empty tag", "Give at least one character that can be seen, or --no-tag.")
     what = "tag" if options.title is None else "title"
     if options.title is None:
-        change = rename.tagged(options.located(), options.tag or "", options.where)
+        change = rename.tagged(options.locate_session(), options.tag or "", options.where)
     else:
-        change = rename.renamed(options.located(), options.title, options.where, force=options.force)
+        change = rename.renamed(options.locate_session(), options.title, options.where, force=options.force)
     written = bool(change.records) and not options.dry_run
     if written:
         rename.write(change)
@@ -134,6 +134,6 @@ def rename_session(options: RenameOptions) -> None:
             return f"Its {what} is {change.new or 'none'} already. Nothing was written."
         facts = [(f"new {what}", change.new or "none"), (f"old {what}", change.old or "none")]
         facts += [("id", change.session.session_id), ("file", change.session.path)]
-        return table(facts) + ("" if written else "\n\nNothing was written.")
+        return facts_table(facts) + ("" if written else "\n\nNothing was written.")
 
     options.emit(data, text, change.warnings)

@@ -13,7 +13,7 @@ from resume_hooks.clock import minute
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.lineage import LEFT, MISSING, Ancestor, Descendant, Family, without_trims
 from resume_hooks.sessions.lineage_block import size_text
-from resume_hooks.system.invocation import typed
+from resume_hooks.system.invocation import in_shell
 
 WIDEST_LABEL = 160  # columns of a title of wide letters and its kind
 UNASKED = "No session was named: this is the lineage of the latest one here. {} lists the others."
@@ -32,22 +32,26 @@ def lineage(options: LineageOptions) -> None:
     if options.tree or options.everything:
         raise UsageError("--tree and --all belong to --derived", "Add --derived.")
     asked = options.asked_of_parts()
-    rows: list[Ancestor] = asked[0](options, _here) if asked else _here(options)
+    rows: list[Ancestor] = asked[0](options, _local_lineage) if asked else _local_lineage(options)
     shown = rows[:1] if options.original else without_trims(rows) if options.continued else rows
-    taken = "" if options.locator else f"\n\n{click.style(UNASKED.format(typed('sessions')), dim=True)}"
-    options.emit({"rows": shown}, lambda: f"{line(rows[0]) if options.original else render(shown)}{taken}")
+    taken = "" if options.locator else f"\n\n{click.style(UNASKED.format(in_shell('sessions')), dim=True)}"
+    options.emit(
+        {"rows": shown}, lambda: f"{ancestor_line(rows[0]) if options.original else ancestors_text(shown)}{taken}"
+    )
 
 
-def _here(options: LineageOptions) -> list[Ancestor]:
-    return Family(options.where).lineage(options.located(foreign=True).path)
+def _local_lineage(options: LineageOptions) -> list[Ancestor]:
+    return Family(options.where).lineage(options.locate_session(foreign=True).path)
 
 
-def render(rows: list[Ancestor]) -> str:
+def ancestors_text(rows: list[Ancestor]) -> str:
     """Rows for people, numbered from the oldest."""
-    return "\n".join(f"{click.style(f'{number}.', bold=True)} {line(row)}" for number, row in enumerate(rows, 1))
+    return "\n".join(
+        f"{click.style(f'{number}.', bold=True)} {ancestor_line(row)}" for number, row in enumerate(rows, 1)
+    )
 
 
-def line(row: Ancestor) -> str:
+def ancestor_line(row: Ancestor) -> str:
     """One row: title, how derived, then id, dates, size and file."""
     if row.status == MISSING:
         named = f"\n   {row.session_file}" if row.session_file else ""
@@ -57,14 +61,14 @@ def line(row: Ancestor) -> str:
     dates = f"{minute(row.created)} .. {minute(row.ended)}"
     kept = click.style(LEFT.get(row.status, ""), fg="yellow")
     owned = f" · {row.owner} on {row.machine}" if row.owner else ""
-    place = row.session_file or typed(f"team pull {row.owner}:{row.session_id}")
+    place = row.session_file or in_shell(f"team pull {row.owner}:{row.session_id}")
     return f"{row.named}{kept}{owned}\n   {row.session_id} · {dates} · {size_text(row.size)}\n   {place}"
 
 
 def _print_derived(options: LineageOptions) -> None:
     if options.asked_of_parts():
         raise UsageError("What came from a session is not asked of a server", "Leave --team out.")
-    session = options.located(foreign=True)
+    session = options.locate_session(foreign=True)
     family = Family(options.where)
     found = family.descendants(session.session_id)
     if not options.everything:
@@ -74,24 +78,28 @@ def _print_derived(options: LineageOptions) -> None:
     def text() -> str:
         if not found:
             return f"Nothing came from {session.session_id} yet."
-        return _tree(session.session_id, found) if options.tree else _indented(session.session_id, found)
+        return (
+            _descendants_tree(session.session_id, found)
+            if options.tree
+            else _descendants_text(session.session_id, found)
+        )
 
     options.emit({"rows": [child.row for child in found]}, text)
 
 
-def _indented(root_id: str, found: list[Descendant]) -> str:
+def _descendants_text(root_id: str, found: list[Descendant]) -> str:
     """Every row beneath the one that it came from, each generation two columns deeper."""
 
     def below(parent_id: str, depth: int) -> Iterator[str]:
         for child in found:
             if child.parent_session_id == parent_id:
-                yield indent(line(child.row), "  " * depth)
+                yield indent(ancestor_line(child.row), "  " * depth)
                 yield from below(child.row.session_id, depth + 1)
 
     return "\n".join(below(root_id, 0))
 
 
-def _tree(root_id: str, found: list[Descendant]) -> str:
+def _descendants_tree(root_id: str, found: list[Descendant]) -> str:
     # rich draws the tree; it loads only for this view.
     from rich.console import Console
     from rich.text import Text

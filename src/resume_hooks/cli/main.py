@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from resume_hooks.cli.output import COMPLETING, colour_wanted, failure, print_document, say
-from resume_hooks.cli.verb_table import ALIASES, VERBS, command, is_verb
+from resume_hooks.cli.output import COMPLETING, colour_wanted, failure_document, print_document, say
+from resume_hooks.cli.verb_table import ALIASES, VERBS, command_of_verb, is_verb
 from resume_hooks.errors import AmbiguousLocator, Interrupted, OutputFailed, ResumeHooksError, UsageError
 from resume_hooks.system import bug_log
-from resume_hooks.system.invocation import as_typed
+from resume_hooks.system.invocation import with_shell_commands
 from resume_hooks.version import __version__
 
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ class Verbs(click.Group):
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Declare a verb, or return None if there is none of that name."""
+        """Declare a verb, or return None for an unknown name."""
         if is_verb(cmd_name):
-            return command(cmd_name)
+            return command_of_verb(cmd_name)
         from resume_hooks.hooks.triggers import ROWS, SLASH  # nothing to a verb
 
         row = next((row for row in ROWS.values() if cmd_name in {row.bare, row.name}), None)
@@ -97,11 +97,11 @@ def run(arguments: list[str]) -> int:
     arguments = [*arguments[:place], *words, *arguments[place + 1 :]]
     verb = next((word for word in arguments if not word.startswith("-")), "")
     try:
-        code = _called(arguments, colour_wanted(os.environ))
+        code = _run_verb(arguments, colour_wanted(os.environ))
     except click.exceptions.Abort:
         return Interrupted.exit_code
     except click.ClickException as error:
-        return _fail(
+        return _report_failure(
             verb,
             UsageError(error.format_message().replace("No such command", "No such verb"), _help_hint(verb)),
             as_json,
@@ -109,29 +109,29 @@ def run(arguments: list[str]) -> int:
     except OutputFailed as error:
         # What is still buffered must not fail once more when the process ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _fail(verb, error, as_json=False)
+        return _report_failure(verb, error, as_json=False)
     except ResumeHooksError as error:
-        return _fail(verb, error, as_json)
+        return _report_failure(verb, error, as_json)
     except SystemExit:  # click's answer to a reader that has gone (| head); it got all that it wanted
         return 0
     except KeyboardInterrupt:
         return Interrupted.exit_code
     except Exception as error:  # noqa: BLE001 - the outermost rim: a bug is logged, told, and has its own exit code
-        return _bug(verb, error, as_json)
+        return _report_bug(verb, error, as_json)
     return code if isinstance(code, int) else 0
 
 
-def _called(arguments: list[str], colour: bool | None) -> object:
+def _run_verb(arguments: list[str], colour: bool | None) -> object:
     """Run a verb; where a locator fits several sessions, once more with the one that is chosen on the terminal."""
     try:
         return cli.main(arguments, prog_name="resume-hooks", standalone_mode=False, color=colour, obj=arguments)
     except AmbiguousLocator as error:
-        from resume_hooks.cli.question import meant  # nobody whose words are clear waits for it
+        from resume_hooks.cli.question import command_meant  # nobody whose words are clear waits for it
 
-        again = meant(arguments, error)
+        again = command_meant(arguments, error)
         if again is None:
             raise
-    return _called(again, colour)
+    return _run_verb(again, colour)
 
 
 def _help_hint(verb: str) -> str:
@@ -143,10 +143,10 @@ def _help_hint(verb: str) -> str:
     return f"Did you mean {near[0]}? See resume-hooks --help" if near else "resume-hooks --help"
 
 
-def _fail(verb: str, error: ResumeHooksError, as_json: bool) -> int:
+def _report_failure(verb: str, error: ResumeHooksError, as_json: bool) -> int:
     candidates = error.candidates if isinstance(error, AmbiguousLocator) else None
     if as_json:
-        document = failure(verb, error.code, error.message, error.remedy, candidates)
+        document = failure_document(verb, error.code, error.message, error.remedy, candidates)
         print_document(document)
         return error.exit_code
     say(f"resume-hooks: {error.message}", err=True)
@@ -157,12 +157,12 @@ def _fail(verb: str, error: ResumeHooksError, as_json: bool) -> int:
     if isinstance(error, AmbiguousLocator) and error.count > len(error.candidates):
         say(f"  and {error.count - len(error.candidates):,} older ones", err=True)
     if error.remedy:
-        say(f"  {as_typed(error.remedy)}", err=True)
+        say(f"  {with_shell_commands(error.remedy)}", err=True)
     return error.exit_code
 
 
-def _bug(verb: str, error: Exception, as_json: bool) -> int:
-    where = bug_log.note(verb if verb in VERBS else "command", __version__, error)
+def _report_bug(verb: str, error: Exception, as_json: bool) -> int:
+    where = bug_log.log_bug(verb if verb in VERBS else "command", __version__, error)
     message = f"A bug: {type(error).__name__}: {error}"
     remedy = (
         f"No session that was there was changed by it. The trace is in {where}."
@@ -170,7 +170,7 @@ def _bug(verb: str, error: Exception, as_json: bool) -> int:
         else "The trace could not be kept."
     )
     if as_json:
-        print_document(failure(verb, "bug", message, remedy))
+        print_document(failure_document(verb, "bug", message, remedy))
     else:
         say(f"resume-hooks: {message}\n  {remedy}", err=True)
     return BUG

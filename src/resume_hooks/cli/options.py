@@ -69,9 +69,9 @@ def argument(**attributes: Any) -> Any:
 
 def complete_locator(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
     """Offer sessions where one is to be named."""
-    from resume_hooks.cli.complete_sessions import locators  # only a shell that completes waits for it
+    from resume_hooks.cli.complete_sessions import complete_locators  # only a shell that completes waits for it
 
-    return locators(incomplete)
+    return complete_locators(incomplete)
 
 
 TO = option(type=click.Choice(RUNNING), help="The agent to continue in.")
@@ -119,10 +119,12 @@ class VerbOptions:
         if cls._acts:
             return click.Group(cls.verb, commands=[act.command() for act in cls._acts], help=cls.__doc__)
         parameters = list(cls._parameters())
-        return click.Command(cls.verb, callback=cls._called, params=parameters, help=cls.__doc__, **cls._settings)
+        return click.Command(
+            cls.verb, callback=cls._run_verb_body, params=parameters, help=cls.__doc__, **cls._settings
+        )
 
     @classmethod
-    def _called(cls, **given: Any) -> object:
+    def _run_verb_body(cls, **given: Any) -> object:
         module, _, function = cls._body.partition(":")
         return getattr(importlib.import_module(module), function)(cls(**given))
 
@@ -132,22 +134,22 @@ class VerbOptions:
         for name in dict.fromkeys(name for owner in cls.__mro__ for name in vars(owner)):
             value = getattr(cls, name)
             if value is OF_PARTS:
-                for _, names, about, _, is_flag in _brought(cls.verb):
+                for _, names, about, _, is_flag in _options_of_parts(cls.verb):
                     yield click.Option(names, is_flag=is_flag or None, help=about)
             elif isinstance(value, Declared):
                 yield value.parameter(name)
 
-    def located(self, *, foreign: bool = False) -> SessionFile:
+    def locate_session(self, *, foreign: bool = False) -> SessionFile:
         """The session that the locator names, seen from the current folder; another agent's if ``foreign``."""
-        return located(self.locator, self.where, foreign=foreign)
+        return locate_session(self.locator, self.where, foreign=foreign)
 
-    def located_parent(self) -> SessionFile:
+    def locate_parent(self) -> SessionFile:
         """The session, or the sub-agent, that the locator names for a child to be made of it."""
-        return located_parent(self.locator, self.where)
+        return locate_parent(self.locator, self.where)
 
-    def located_whole(self) -> SessionFile:
+    def locate_whole_session(self) -> SessionFile:
         """The session that the locator names, whoever wrote it. UsageError where its prompts alone are left."""
-        session = self.located(foreign=True)
+        session = self.locate_session(foreign=True)
         require_whole(session)
         return session
 
@@ -159,7 +161,7 @@ class VerbOptions:
         """UsageError if more than one of these options was given."""
         given = [name for name in names if self.has(name)]
         if len(given) > 1:
-            raise UsageError(f"{' and '.join(map(_flag, given))} exclude each other", remedy)
+            raise UsageError(f"{' and '.join(map(_flag_of_parameter, given))} exclude each other", remedy)
 
     def has(self, name: str) -> bool:
         """Whether an option was given."""
@@ -168,8 +170,8 @@ class VerbOptions:
 
     def asked_of_parts(self) -> list[Callable[..., Any]]:
         """The functions of parts whose option on this verb was given."""
-        rows = _brought(self.verb)
-        return [function_of(part, function) for part, names, _, function, _ in rows if self.has(_parameter(names))]
+        rows = _options_of_parts(self.verb)
+        return [function_of(part, function) for part, names, _, function, _ in rows if self.has(_parameter_name(names))]
 
     @property
     def watched(self) -> bool:
@@ -205,22 +207,22 @@ class ChildOptions(SessionOptions):
     dry_run: bool = DRY_RUN
 
 
-def _brought(verb: str) -> list[tuple[str, tuple[str, ...], str, str, bool]]:
+def _options_of_parts(verb: str) -> list[tuple[str, tuple[str, ...], str, str, bool]]:
     """The rows of the table for the options that parts which are here have on a verb of the core."""
     return [row for row in part_table.OPTIONS.get(verb, ()) if is_there(row[0])]
 
 
-def _parameter(names: Sequence[str]) -> str:
+def _parameter_name(names: Sequence[str]) -> str:
     own = next((name for name in names if not name.startswith("-")), "")
     return own or next(name for name in names if name.startswith("--"))[2:].replace("-", "_")
 
 
-def _flag(name: str) -> str:
+def _flag_of_parameter(name: str) -> str:
     options = {parameter.name: parameter.opts for parameter in click.get_current_context().command.params}
     return max(options[name], key=len)
 
 
-def located(locator: str | None, where: Where, *, foreign: bool = False) -> SessionFile:
+def locate_session(locator: str | None, where: Where, *, foreign: bool = False) -> SessionFile:
     """The session that a locator names; another agent's if ``foreign``. UsageError for a sub-agent."""
     folder = current_folder()
     if locator and locate.names_subagent(locator):
@@ -240,10 +242,10 @@ def located(locator: str | None, where: Where, *, foreign: bool = False) -> Sess
 _TRIMS = ("trim", "smart-trim")
 
 
-def located_trim(locator: str | None, where: Where) -> SessionFile:
+def locate_trim(locator: str | None, where: Where) -> SessionFile:
     """The session to untrim: what the locator names; without one a trim just made of what a locator would name."""
     if locator is not None:
-        return located(locator, where, foreign=True)
+        return locate_session(locator, where, foreign=True)
     taken = locate.resolve(None, current_folder(), where, foreign=True)
     child = _unused_child(taken, current_folder(), where)
     if child is not None and child.kind in _TRIMS:
@@ -284,7 +286,7 @@ def _tell_taken(taken: SessionFile, child: _UnusedChild | None) -> None:
         say(f"This is about {title} · {taken.session_id}, {why}.", err=True)
 
 
-def located_parent(locator: str | None, where: Where) -> SessionFile:
+def locate_parent(locator: str | None, where: Where) -> SessionFile:
     """What a locator names for a child to be made of it: a session, whoever wrote it, or a sub-agent.
 
     The question ``a sub-agent as a session`` is given the locator, the current folder and where things are; what comes
@@ -294,7 +296,7 @@ def located_parent(locator: str | None, where: Where) -> SessionFile:
         holding: AbstractContextManager[SessionFile | None] = as_session(locator, current_folder(), where)
         if (found := click.get_current_context().with_resource(holding)) is not None:
             return found
-    return located(locator, where, foreign=True)
+    return locate_session(locator, where, foreign=True)
 
 
 def current_folder() -> str:
@@ -305,7 +307,7 @@ def current_folder() -> str:
         raise UsageError("The current folder is gone", "Change to a folder that exists.") from error
 
 
-def time_of(given: str) -> datetime:
+def time_of_option(given: str) -> datetime:
     """The time that an option names. UsageError if it names none."""
     moment = clock.point(given)
     if moment is None:
@@ -326,7 +328,7 @@ def refuse_unknown(words: tuple[str, ...]) -> None:
             raise UsageError(f"No such option: {option}", f"{near}Options: resume-hooks search --help. {find}")
 
 
-def folder_of(given: str | None) -> str:
+def project_folder_of_option(given: str | None) -> str:
     """The folder of ``--project``, by default the current one."""
     return canonical(os.path.join(current_folder(), os.path.expanduser(given or ".")))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from resume_hooks.cli.options import current_folder
-from resume_hooks.cli.output import watched
+from resume_hooks.cli.output import scan_progress
 from resume_hooks.cli.verbs.reading import OutlineOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.reading.outline import Outline, OutlineTurn, outline, outline_text
@@ -20,7 +20,7 @@ def show_outline(options: OutlineOptions) -> None:
     """Print the turns that were asked for."""
     asked = words.parse(options.turns) if options.turns is not None else None
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
-    with watched(session.path, quiet=options.as_json) as watching:
+    with scan_progress(session.path, quiet=options.as_json) as watching:
         found = outline(session, watching=watching)
     within = asked.within(found.turn_count) if asked else range(found.turn_count + 1)
     chosen = [turn for turn in found.turns if turn.number in within]
@@ -30,10 +30,10 @@ def show_outline(options: OutlineOptions) -> None:
     names = names_of(session, options.where)
     left = left_of(session.agent)
     text = functools.partial(outline_text, found, chosen, names, options.max_chars, options.touched)
-    options.emit(_data(session, found, chosen, names), text, [left] if left else [])
+    options.emit(_outline_data(session, found, chosen, names), text, [left] if left else [])
 
 
-def _data(session: SessionFile, found: Outline, turns: list[OutlineTurn], names: TranscriptNames) -> With:
+def _outline_data(session: SessionFile, found: Outline, turns: list[OutlineTurn], names: TranscriptNames) -> With:
     shown = {turn.number for turn in turns}
 
     def reference(line: int) -> str:

@@ -16,8 +16,8 @@ import click
 import orjson
 
 from resume_hooks.errors import OutputFailed
-from resume_hooks.system.invocation import as_typed
-from resume_hooks.system.text import encodable_all, fitted, plain, plain_line, width
+from resume_hooks.system.invocation import with_shell_commands
+from resume_hooks.system.text import encodable_all, fit_columns, plain, plain_line, width
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -44,23 +44,23 @@ class Complete(NamedTuple):
 def emit(verb: str, data: object, text: Callable[[], str], *, as_json: bool, warnings: Sequence[str] = ()) -> None:
     """Print a verb's answer; warnings go to the document, or to stderr."""
     if as_json:
-        print_document(success(verb, data, warnings))
+        print_document(success_document(verb, data, warnings))
         return
     say(text())
     for warning in warnings:
-        say(f"note: {as_typed(warning)}", err=True)
+        say(f"note: {with_shell_commands(warning)}", err=True)
 
 
 def say(text: str, *, err: bool = False) -> None:
     """Print text for people: of controls only line feeds, tabs and our own few styles reach the terminal."""
     pieces = enumerate(_STYLE.split(text))  # every second one is a style
-    _put("".join(piece if number % 2 else plain(piece) for number, piece in pieces), err=err)
+    _put_text("".join(piece if number % 2 else plain(piece) for number, piece in pieces), err=err)
 
 
 def print_document(document: dict[str, Any]) -> None:
     """Print one JSON document. Lone surrogates of hostile input, which JSON can't hold, become question marks."""
     text = orjson.dumps(encodable_all(document), option=orjson.OPT_INDENT_2).decode()
-    _put(_UNSEEN.sub(lambda found: f"\\u{ord(found.group()):04x}", text))
+    _put_text(_UNSEEN.sub(lambda found: f"\\u{ord(found.group()):04x}", text))
 
 
 @contextmanager
@@ -70,7 +70,7 @@ def on_stderr() -> Iterator[None]:
         yield
 
 
-def _put(text: str, *, err: bool = False) -> None:
+def _put_text(text: str, *, err: bool = False) -> None:
     try:
         click.echo(text, err=err)
     except BrokenPipeError:
@@ -81,19 +81,19 @@ def _put(text: str, *, err: bool = False) -> None:
         ) from error
 
 
-def success(verb: str, data: object, warnings: Sequence[str] = ()) -> dict[str, Any]:
+def success_document(verb: str, data: object, warnings: Sequence[str] = ()) -> dict[str, Any]:
     """The document of an answer, with data as the form of its verb has it."""
     if isinstance(data, Complete):
         formed = data.data
     else:
         # pydantic takes 60 ms to load, which only a program's call has to spend.
-        from resume_hooks.cli.schema import checked
+        from resume_hooks.cli.schema import check_data
 
-        formed = checked(verb, data)
+        formed = check_data(verb, data)
     return {"schema": SCHEMA, "verb": verb, "ok": True, "data": formed, "warnings": list(warnings)}
 
 
-def failure(
+def failure_document(
     verb: str, code: str, message: str, remedy: str, candidates: list[dict[str, object]] | None = None
 ) -> dict[str, Any]:
     """The document of a failure."""
@@ -103,26 +103,26 @@ def failure(
     return {"schema": SCHEMA, "verb": verb, "ok": False, "error": error}
 
 
-def table(pairs: Sequence[tuple[str, object]]) -> str:
+def facts_table(pairs: Sequence[tuple[str, object]]) -> str:
     """Facts as two columns, each on one line whatever it says."""
     width = max(len(name) for name, _ in pairs)
     return "\n".join(f"{click.style(name.ljust(width), dim=True)}  {plain_line(str(value))}" for name, value in pairs)
 
 
-def columns(heads: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1, room: int = 0) -> str:
+def column_table(heads: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1, room: int = 0) -> str:
     """Columns cut to ``room`` (0: any), ``words`` of them from the left, numbers from the right; "" without rows."""
     if not rows:
         return ""
     widths = [max(width(row[place]) for row in (heads, *rows)) for place in range(len(heads))]
     lines = [
-        "  ".join(padded(cell, widths[place], right=place >= words) for place, cell in enumerate(row)).rstrip()
+        "  ".join(pad_columns(cell, widths[place], right=place >= words) for place, cell in enumerate(row)).rstrip()
         for row in (heads, *rows)
     ]
-    first, *others = (fitted(line, room) if room else line for line in lines)
+    first, *others = (fit_columns(line, room) if room else line for line in lines)
     return "\n".join([click.style(first, dim=True), *others])
 
 
-def padded(text: str, most: int, *, right: bool = False) -> str:
+def pad_columns(text: str, most: int, *, right: bool = False) -> str:
     """``text`` with spaces up to ``most`` columns."""
     blanks = " " * (most - width(text))
     return blanks + text if right else text + blanks
@@ -146,7 +146,7 @@ DRAWN = 4 * 1024 * 1024  # bytes of one file between two looks of its bar
 
 
 @contextmanager
-def at_work(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+def work_progress(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
     """Yield a function that takes the bytes done and the total; it draws nothing if nobody would see it."""
     bar = _Bar(what)
     shown = not quiet and sys.stderr.isatty()
@@ -157,13 +157,13 @@ def at_work(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
 
 
 @contextmanager
-def watched(path: str, *, quiet: bool) -> Iterator[list[Observer]]:
+def scan_progress(path: str, *, quiet: bool) -> Iterator[list[Observer]]:
     """Yield observers that show how far the scan of a large file is, if somebody waits; they cost time."""
     size = os.path.getsize(path) if os.path.isfile(path) else 0
     if quiet or size < LONG or not sys.stderr.isatty():
         yield []
         return
-    with at_work("Reading", quiet=quiet) as advance:
+    with work_progress("Reading", quiet=quiet) as advance:
         next_look = 0
 
         def reached(line: Line, _record: Record, _node: Node | None) -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import click
 
-from resume_hooks.cli.output import padded, say
+from resume_hooks.cli.output import pad_columns, say
 from resume_hooks.clock import minute
 from resume_hooks.errors import AmbiguousLocator
 from resume_hooks.system.text import plain_line, width
@@ -32,7 +32,7 @@ class AnswerChoice(NamedTuple):
     about: str = ""
 
 
-def ask(question: str, answers: Sequence[AnswerChoice], usual: int = 0, *, err: bool = False) -> int:
+def ask_question(question: str, answers: Sequence[AnswerChoice], usual: int = 0, *, err: bool = False) -> int:
     """Ask, and return the index of the answer; an empty line means ``usual``.
 
     click.Abort if the user leaves, Back if by Esc. ``err`` asks on stderr: stdout is left to what the command prints.
@@ -41,13 +41,13 @@ def ask(question: str, answers: Sequence[AnswerChoice], usual: int = 0, *, err: 
     say(question, err=err)
     for number, answer in enumerate(answers, 1):
         mark = ">" if number == usual + 1 else " "
-        front = f" {mark} {number:>2}  {padded(plain_line(answer.name), wide)}  "
+        front = f" {mark} {number:>2}  {pad_columns(plain_line(answer.name), wide)}  "
         room = max(ROOM, shutil.get_terminal_size().columns - width(front))
         for row in textwrap.wrap(plain_line(answer.about), room) or [""]:
             say(f"{front}{row}".rstrip(), err=err)
             front = " " * width(front)
     while True:
-        given = _line(f"Number, or q to leave [{usual + 1}]: ", err=err).strip().lower() or str(usual + 1)
+        given = _read_line(f"Number, or q to leave [{usual + 1}]: ", err=err).strip().lower() or str(usual + 1)
         if given in {"q", "quit"}:
             raise click.Abort
         if given.isascii() and given.isdigit() and 1 <= int(given[:9]) <= len(answers):
@@ -63,7 +63,7 @@ def is_dumb() -> bool:
     return os.environ.get("TERM", "dumb") == "dumb"
 
 
-def meant(arguments: Sequence[str], error: AmbiguousLocator) -> list[str] | None:
+def command_meant(arguments: Sequence[str], error: AmbiguousLocator) -> list[str] | None:
     """Return the command with the id of the session that the user chooses. click.Abort if they leave.
 
     None if nobody can be asked: not on a terminal, with ``--json``, or if not exactly one word holds the locator.
@@ -76,12 +76,12 @@ def meant(arguments: Sequence[str], error: AmbiguousLocator) -> list[str] | None
         return None
     (place,) = places
     again = list(arguments)
-    chosen = picked(error)
+    chosen = ask_candidate(error)
     again[place] = again[place].replace(error.locator, str(chosen.get("locator", chosen["session_id"])), 1)
     return again
 
 
-def picked(error: AmbiguousLocator) -> Mapping[str, object]:
+def ask_candidate(error: AmbiguousLocator) -> Mapping[str, object]:
     """Ask which candidate is meant. click.Abort if the user leaves, the error itself if no candidate is left."""
     if not error.candidates:
         raise error
@@ -91,10 +91,10 @@ def picked(error: AmbiguousLocator) -> Mapping[str, object]:
     ]
     shown = f", the newest {len(answers)}" if error.count > len(answers) else ""
     question = f"'{error.locator[:LONGEST_WORDS]}' fits {error.count} sessions{shown}:"
-    return error.candidates[ask(question, answers, err=True)]
+    return error.candidates[ask_question(question, answers, err=True)]
 
 
-def _line(prompt: str, *, err: bool) -> str:
+def _read_line(prompt: str, *, err: bool) -> str:
     if is_dumb():
         return str(click.prompt(prompt, default="", show_default=False, prompt_suffix="", err=err))
     from prompt_toolkit import PromptSession  # only once there is a question

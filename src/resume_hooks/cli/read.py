@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from resume_hooks.cli.options import current_folder
-from resume_hooks.cli.output import watched
+from resume_hooks.cli.output import scan_progress
 from resume_hooks.cli.verbs.reading import PAGE, ReadOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.clock import minute
@@ -44,8 +44,8 @@ from resume_hooks.sessions.record_references import (
 )
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import subagent_name, title_of
-from resume_hooks.system.invocation import typed
-from resume_hooks.system.text import counted, one_line, plain, plain_line
+from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.text import one_line, plain, plain_line, plural
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH
 from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.turns import Turns
@@ -56,11 +56,11 @@ def read(options: ReadOptions) -> None:
     """Print the records that were asked for."""
     _refuse_together(options)
     if options.paged:
-        _page(_session_of(options), options)
+        _print_page(_session_of_options(options), options)
     elif options.commands:
-        _commands(_session_of(options), options)
+        _print_commands(_session_of_options(options), options)
     elif options.turns is not None or options.errors:
-        _turns(_session_of(options), options)
+        _print_turns(_session_of_options(options), options)
     elif options.before is not None or options.after is not None:
         before = options.before or "0"
         if not (before.isascii() and before.isdigit() and len(before) < 8):
@@ -68,7 +68,7 @@ def read(options: ReadOptions) -> None:
                 f"--before takes a number of records, not '{one_line(plain_line(before), 60)}'",
                 "An id goes with --page.",
             )
-        _around(_look_up(options), int(before), options)
+        _print_with_neighbours(_look_up(options), int(before), options)
     elif options.raw:
         _print_raw(_look_up(options).original)
     else:
@@ -93,7 +93,7 @@ def _refuse_together(options: ReadOptions) -> None:
         raise UsageError("Both words name a session", "Leave --session out.")
 
 
-def _session_of(options: ReadOptions) -> SessionFile:
+def _session_of_options(options: ReadOptions) -> SessionFile:
     locator = options.target if options.target is not None else options.session
     return resolve_transcript(locator, current_folder(), options.where, foreign=True)
 
@@ -118,8 +118,8 @@ def _look_up(options: ReadOptions) -> OriginalRecord:
     return look_up(reference, here, options.where)
 
 
-def _turns(session: SessionFile, options: ReadOptions) -> None:
-    reader, turns = _reader(session, options), _turns_of(options)
+def _print_turns(session: SessionFile, options: ReadOptions) -> None:
+    reader, turns = _turn_reader(session, options), _turns_of_options(options)
     names = names_of(session, options.where)
     passages = reader.passages_of_rows(reader.rows_of_turns(turns, failed=options.errors), names)
     shown = passage_rows(passages, names, options.max_chars)
@@ -128,19 +128,19 @@ def _turns(session: SessionFile, options: ReadOptions) -> None:
         numbered = [[f"{names.full}:{number}" for number in numbers] for numbers in calls]
         shown = [With(row, {"calls": found}) for row, found in zip(shown, numbered, strict=True)]
     gap = errors_gap if options.errors else records_gap
-    what = _what(turns, reader.turns, "error" if options.errors else "", len(passages))
-    about = _about(session, names, what)
+    what = _shown_part_text(turns, reader.turns, "error" if options.errors else "", len(passages))
+    about = _heading_of_session(session, names, what)
     options.emit(
-        {**_session(session), "turn_count": reader.turns, "records": shown},
+        {**_session_data(session), "turn_count": reader.turns, "records": shown},
         lambda: passages_text(about, passages, names, options.max_chars, gap(passages, names)),
     )
 
 
-def _commands(session: SessionFile, options: ReadOptions) -> None:
-    reader, turns = _reader(session, options), _turns_of(options)
+def _print_commands(session: SessionFile, options: ReadOptions) -> None:
+    reader, turns = _turn_reader(session, options), _turns_of_options(options)
     names = names_of(session, options.where)
     found = reader.commands_of_turns(turns)
-    about = _about(session, names, _what(turns, reader.turns, "command", len(found)))
+    about = _heading_of_session(session, names, _shown_part_text(turns, reader.turns, "command", len(found)))
     rows = [
         With(
             one,
@@ -153,21 +153,21 @@ def _commands(session: SessionFile, options: ReadOptions) -> None:
         for one in found
     ]
     options.emit(
-        {**_session(session), "turn_count": reader.turns, "commands": rows},
+        {**_session_data(session), "turn_count": reader.turns, "commands": rows},
         lambda: commands_text(about, found, names, options.max_chars),
     )
 
 
-def _turns_of(options: ReadOptions) -> Turns | None:
+def _turns_of_options(options: ReadOptions) -> Turns | None:
     return parse_turns(options.turns) if options.turns is not None else None
 
 
-def _reader(session: SessionFile, options: ReadOptions) -> TurnReader:
-    with watched(session.path, quiet=options.as_json) as watching:
+def _turn_reader(session: SessionFile, options: ReadOptions) -> TurnReader:
+    with scan_progress(session.path, quiet=options.as_json) as watching:
         return TurnReader(session, watching)
 
 
-def _page(session: SessionFile, options: ReadOptions) -> None:
+def _print_page(session: SessionFile, options: ReadOptions) -> None:
     names = names_of(session, options.where)
     entries = RecordLines(session.path, session.session_id)
     place = None if options.before is None else _place_of(options.before, names, entries)
@@ -181,9 +181,11 @@ def _page(session: SessionFile, options: ReadOptions) -> None:
     }
     first = names.reference(found.passages[0].word) if rows else ""
     earlier = (
-        f"earlier: {typed(f'read {names.word} --page --before {first}')}" if found.more else "from the first record on"
+        f"earlier: {in_shell(f'read {names.word} --page --before {first}')}"
+        if found.more
+        else "from the first record on"
     )
-    about = _about(session, names, f"{counted(len(rows), 'record')}, {earlier}")
+    about = _heading_of_session(session, names, f"{plural(len(rows), 'record')}, {earlier}")
     gap = records_gap(found.passages, names)
     options.emit(data, lambda: passages_text(about, found.passages, names, options.max_chars, gap))
 
@@ -199,7 +201,7 @@ def _place_of(before: str, names: TranscriptNames, entries: RecordLines) -> Reco
     return place_of(parse(record, names.full), entries)
 
 
-def _around(found: OriginalRecord, before: int, options: ReadOptions) -> None:
+def _print_with_neighbours(found: OriginalRecord, before: int, options: ReadOptions) -> None:
     """A record, of trimmed content the original, between those that stand around it in its own file."""
     asked, record = found.asked, record_in(found.original)
     session = SessionFile(asked.session_id, asked.file, 0, 0, name_at(asked.file, options.where))
@@ -210,22 +212,22 @@ def _around(found: OriginalRecord, before: int, options: ReadOptions) -> None:
     original = f", original {shortened(found.original.reference)}" if found.original != asked else ""
     middle = middle._replace(shown=shown, text=shown.text, voice=True, speaker=f"{middle.speaker}{original}")
     passages = [*earlier, middle, *later]
-    about = _about(session, names, f"around {names.reference(asked.number)}")
+    about = _heading_of_session(session, names, f"around {names.reference(asked.number)}")
     gap = records_gap(passages, names)
     options.emit(
-        {**_session(session), "turn_count": None, "records": passage_rows(passages, names, options.max_chars)},
+        {**_session_data(session), "turn_count": None, "records": passage_rows(passages, names, options.max_chars)},
         lambda: passages_text(about, passages, names, options.max_chars, gap),
     )
 
 
-def _what(turns: Turns | None, count: int, kind: str, found: int) -> str:
+def _shown_part_text(turns: Turns | None, count: int, kind: str, found: int) -> str:
     within = turns.within(count) if turns else range(1, count + 1)
     span = f"{within[0]}-{within[-1]}" if len(within) > 1 else f"{within[0]}" if within else "0"
-    shown = f"{counted(found, kind)} in " if kind else ""
+    shown = f"{plural(found, kind)} in " if kind else ""
     return f"{shown}turn{'s' * (len(within) > 1)} {span} of {count}"
 
 
-def _about(session: SessionFile, names: TranscriptNames, what: str) -> str:
+def _heading_of_session(session: SessionFile, names: TranscriptNames, what: str) -> str:
     left = " · prompts only" if left_of(session.agent) else ""
     return f"{one_line(title_of(session.path), 60)} · {one_line(names.short, 60)}{left} · {what}"
 
@@ -242,7 +244,7 @@ def passages_text(about: str, passages: Sequence[Passage], names: TranscriptName
         else:
             runs.append([one])
     pieces = [
-        _added(run, names)
+        _text_piece(run, names)
         if run[0].added
         else run[0].piece(names, limit, with_turn=before is None or before.turn != run[0].turn)
         for before, run in zip([None, *(run[-1] for run in runs)], runs, strict=False)
@@ -255,14 +257,14 @@ def passages_text(about: str, passages: Sequence[Passage], names: TranscriptName
     return fit(marker("read", about), pieces, limit, gap_of_runs)
 
 
-def _added(run: Sequence[Passage], names: TranscriptNames) -> TextPiece:
+def _text_piece(run: Sequence[Passage], names: TranscriptNames) -> TextPiece:
     reference = names.reference(run[0].entry.word)
     kinds = ", ".join(dict.fromkeys(one.speaker.removeprefix("attachment ") for one in run))
     size = sum(one.characters for one in run)
     last = f" to {run[-1].entry.word}" if len(run) > 1 else ""
     words = one_line(plain_line(f"added by the client: {kinds}"), 160)
     command = whole_command(reference, run[0].characters)
-    return TextPiece(f"{reference}{last} · {words} · {counted(size, 'character')}: {command}", "", command, voice=False)
+    return TextPiece(f"{reference}{last} · {words} · {plural(size, 'character')}: {command}", "", command, voice=False)
 
 
 def records_gap(passages: Sequence[Passage], names: TranscriptNames) -> Gap:
@@ -274,11 +276,11 @@ def records_gap(passages: Sequence[Passage], names: TranscriptNames) -> Gap:
         ends = last + 1 == len(passages) or passages[last + 1].turn != passages[last].turn
         if starts and ends and passages[first].turn >= 0 and passages[first].turn != passages[last].turn:
             span = span_text(passages[first].turn, passages[last].turn)
-            return f"… {count:,} records left out, turns {span}: {typed(f'read {names.word} --turns {span}')}"
+            return f"… {count:,} records left out, turns {span}: {in_shell(f'read {names.word} --turns {span}')}"
         reference = names.reference(passages[first].entry.word)
         more = sum(not one.added for one in passages[first + 1 : last + 1])
         after = f" --after {more}" if more else ""
-        return f"… {counted(count, 'record')} left out: {typed(f'read {reference}{after}')}"
+        return f"… {plural(count, 'record')} left out: {in_shell(f'read {reference}{after}')}"
 
     return gap
 
@@ -288,8 +290,8 @@ def errors_gap(passages: Sequence[Passage], names: TranscriptNames) -> Gap:
 
     def gap(first: int, last: int) -> str:
         span = span_text(passages[first].turn, passages[last].turn)
-        command = typed(f"read {names.word} --errors --turns {span}")
-        return f"… {counted(last - first + 1, 'error')} left out: {command}"
+        command = in_shell(f"read {names.word} --errors --turns {span}")
+        return f"… {plural(last - first + 1, 'error')} left out: {command}"
 
     return gap
 
@@ -308,19 +310,19 @@ def commands_text(about: str, commands: Sequence[ShellCall], names: TranscriptNa
     """A line a command; too many are shortened first, and then the ones in the middle are left out."""
     lines: list[str] = []
     for width in COMMAND_WIDTHS:
-        lines = [_command(one, names, width) for one in commands]
+        lines = [_command_line(one, names, width) for one in commands]
         if not limit or sum(len(line) + 1 for line in lines) < limit - 300:
             break
 
     def gap(first: int, last: int) -> str:
         span = span_text(commands[first].turn, commands[last].turn)
-        command = typed(f"read {names.word} --commands --turns {span} --max-chars 0")
-        return f"… {counted(last - first + 1, 'command')} left out: {command}"
+        command = in_shell(f"read {names.word} --commands --turns {span} --max-chars 0")
+        return f"… {plural(last - first + 1, 'command')} left out: {command}"
 
     return fit_ends(marker("read", about), lines, limit, gap)
 
 
-def _command(one: ShellCall, names: TranscriptNames, width: int) -> str:
+def _command_line(one: ShellCall, names: TranscriptNames, width: int) -> str:
     state = f"{one.state}, exit code {one.code}" if one.code is not None else one.state
     words = one_line(plain_line(one.command), width)
     # The answer tells what a command said; its call is a line or so above it.
@@ -328,7 +330,7 @@ def _command(one: ShellCall, names: TranscriptNames, width: int) -> str:
     return " · ".join([reference, f"turn {one.turn}", minute(one.timestamp)[5:], state, words])
 
 
-def _session(session: SessionFile) -> dict[str, Any]:
+def _session_data(session: SessionFile) -> dict[str, Any]:
     file = place_of_original(session.path, Where())
     return {"session_id": session.session_id, "session_file": file, "title": title_of(session.path)}
 
@@ -342,15 +344,15 @@ def _print_record(found: OriginalRecord, options: ReadOptions) -> None:
     shown = render(record, found.original)
     whole, end = len(shown.text), page_end(shown.text, skip, limit)
     page_text, is_last = shown.text[skip:end], end >= whole
-    data = _data(found, shown, page_text, record) | {"next_skip": None if is_last else end}
+    data = _record_data(found, shown, page_text, record) | {"next_skip": None if is_last else end}
     notice = [PARTLY] if is_marked(record) else []
     if len(page_text) < whole:
-        left = f"{whole - len(page_text):,} of {counted(whole, 'character')} left out"
+        left = f"{whole - len(page_text):,} of {plural(whole, 'character')} left out"
         of_size = "" if limit in {0, WHOLE} else f" --max-chars {limit}"
-        following = typed(f"read {shortened(found.asked.reference)} --skip {end}{of_size}")
+        following = in_shell(f"read {shortened(found.asked.reference)} --skip {end}{of_size}")
         on = "" if is_last else f"the next page: {following}; "
         notice.insert(0, f"{left}; {on}--max-chars 0 prints all")
-    options.emit(data, lambda: _text(found, shown, data, notice), notice if options.as_json else ())
+    options.emit(data, lambda: _record_text(found, shown, data, notice), notice if options.as_json else ())
 
 
 def record_in(entry: RecordLine) -> Record:
@@ -372,7 +374,7 @@ def _print_raw(entry: RecordLine) -> None:
         raise OutputFailed(f"The record could not be printed: {error.strerror}") from error
 
 
-def _data(found: OriginalRecord, shown: Rendering, text: str, record: Record) -> dict[str, Any]:
+def _record_data(found: OriginalRecord, shown: Rendering, text: str, record: Record) -> dict[str, Any]:
     original = found.original
     return {
         "reference": original.reference,
@@ -390,7 +392,7 @@ def _data(found: OriginalRecord, shown: Rendering, text: str, record: Record) ->
     }
 
 
-def _text(found: OriginalRecord, shown: Rendering, data: dict[str, Any], notice: list[str]) -> str:
+def _record_text(found: OriginalRecord, shown: Rendering, data: dict[str, Any], notice: list[str]) -> str:
     """The marker, a line on where the record stands, whose it is, when, and of which tool; then what it says."""
     original = found.original
     facts = (

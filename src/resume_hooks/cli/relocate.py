@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import click
 
-from resume_hooks.cli.child import tell
+from resume_hooks.cli.child import tell_child_made
 from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import say
-from resume_hooks.cli.question import AnswerChoice, ask
-from resume_hooks.cli.start_client import environment, start_of
+from resume_hooks.cli.question import AnswerChoice, ask_question
+from resume_hooks.cli.start_client import client_environment, start_of_session
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.write import write
 from resume_hooks.errors import ResumeHooksError, SessionNotFound
@@ -22,8 +22,8 @@ from resume_hooks.sessions.archived.manifest import find
 from resume_hooks.sessions.archived.sessions import is_archived_copy, only_archived_left
 from resume_hooks.sessions.project_folder import MovedFolder, home_folder
 from resume_hooks.sessions.session_files import SessionFile, is_known, session_file
-from resume_hooks.system.git_worktrees import rebuilding
-from resume_hooks.system.invocation import quoted
+from resume_hooks.system.git_worktrees import command_to_rebuild
+from resume_hooks.system.invocation import quote_word
 from resume_hooks.transcripts.head_tail import HeadTail
 
 COPY = "A copy of its live conversation becomes a session of the folder you choose; the session itself stays as it is."
@@ -50,7 +50,7 @@ class Lost(NamedTuple):
         if self.kept:
             return f"resume-hooks restore {session.session_id}"
         named = session.session_id if session.path.endswith(f"{session.session_id}.jsonl") else session.path
-        return f"resume-hooks fork {quoted(named)} --home {quoted(self.homes[0].folder)} --start"
+        return f"resume-hooks fork {quote_word(named)} --home {quote_word(self.homes[0].folder)} --start"
 
 
 def find_loss(session: SessionFile, where: Where) -> Lost | None:
@@ -60,30 +60,32 @@ def find_loss(session: SessionFile, where: Where) -> Lost | None:
     if is_archived_copy(session.path, where):
         return Lost("Its file is gone from the client's folders; the vault has the only copy.", (), kept=True)
     folder = home_folder(HeadTail(session.path), where)
-    begun = start_of(session.session_id, session.path, folder, where)
+    begun = start_of_session(session.session_id, session.path, folder, where)
     if not is_known(session, where) and not begun.config:
         why = f"{session.path} lies outside of the client's folders, where claude --resume does not find it."
         homes = [folder] if os.path.isdir(folder) else []
-        return Lost(why, (*(MovedFolder(canonical(home)) for home in homes), _here()))
+        return Lost(why, (*(MovedFolder(canonical(home)) for home in homes), _current_home()))
     if not os.path.isdir(folder):
-        anew = rebuilding(folder, HeadTail(session.path).branch, where)
+        anew = command_to_rebuild(folder, HeadTail(session.path).branch, where)
         again = f" As a worktree it can be made anew: {anew}" if anew else ""
         why = f"{folder} is gone, the folder that this session is at home in.{again}"
-        return Lost(why, _homes(session, folder, where))
+        return Lost(why, _possible_homes(session, folder, where))
     name = os.path.basename(os.path.dirname(os.path.abspath(session.path)))
-    if name in project_names(folder, Where(environment(begun, where))):
+    if name in project_names(folder, Where(client_environment(begun, where))):
         return None
     real, kept = canonical(folder), os.path.dirname(session.path)
     whither = f"{folder} leads to {real} today" if real != folder else f"This session is at home in {folder}"
     why = f"{whither}, where clients before 2.1.223 do not look for it in {kept}."
     home = MovedFolder(real)
-    return Lost(why, (home, *(place for place in (_here(),) if place.folder != real)))
+    return Lost(why, (home, *(place for place in (_current_home(),) if place.folder != real)))
 
 
 def way_on(session: SessionFile, folder: str, where: Where) -> str:
     """The command that continues a session whose home is ``folder``, or that gives it a home first."""
     found = find_loss(session, where)
-    return found.command(session) if found else start_of(session.session_id, session.path, folder, where).command
+    return (
+        found.command(session) if found else start_of_session(session.session_id, session.path, folder, where).command
+    )
 
 
 def bring_back(session: SessionFile, found: Lost, where: Where) -> SessionFile:
@@ -102,14 +104,14 @@ def bring_back(session: SessionFile, found: Lost, where: Where) -> SessionFile:
     return session_file(done.path)
 
 
-def rehome(session: SessionFile, found: Lost, where: Where) -> SessionFile:
+def make_child_in_new_home(session: SessionFile, found: Lost, where: Where) -> SessionFile:
     """Ask for a new home folder and make the child there. click.Abort for none.
 
     The question ``of the others of a folder``: given the folder that the session is at home in, the chosen one and
     where things are; what comes back is a sentence for who wants the folder's other sessions there too, or ``""``.
     """
     say(found.why)
-    here = _here().folder
+    here = _current_home().folder
     choices = [
         AnswerChoice(
             place.folder,
@@ -117,27 +119,27 @@ def rehome(session: SessionFile, found: Lost, where: Where) -> SessionFile:
         )
         for place in found.homes
     ]
-    chosen = found.homes[ask(COPY, choices)]
+    chosen = found.homes[ask_question(COPY, choices)]
     receipt = write(fork.plan(session, where, home=chosen.folder), where)
-    tell(receipt)
+    tell_child_made(receipt)
     for told in answers("of the others of a folder"):
         if note := told(home_folder(HeadTail(session.path), where), chosen.folder, where):
             say(f"note: {note}", err=True)
     return session_file(receipt.file)
 
 
-def _homes(session: SessionFile, folder: str, where: Where) -> tuple[MovedFolder, ...]:
+def _possible_homes(session: SessionFile, folder: str, where: Where) -> tuple[MovedFolder, ...]:
     """The folders that something speaks for, then the current one.
 
     The question ``homes of a session``: given its path, its folder, which is gone, the current one and where things
     are; what comes back are the folders, the best first.
     """
-    here = _here()
+    here = _current_home()
     found = [
         home for homes in answers("homes of a session") for home in homes(session.path, folder, here.folder, where)
     ]
     return (*found, *([] if here.folder in {place.folder for place in found} else [here]))
 
 
-def _here() -> MovedFolder:
+def _current_home() -> MovedFolder:
     return MovedFolder(canonical(current_folder()))

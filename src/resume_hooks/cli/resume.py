@@ -8,10 +8,10 @@ import click
 
 from resume_hooks import clock
 from resume_hooks.cli import question, relocate
-from resume_hooks.cli.continue_ import Finish, ask_way, go_on, settle
-from resume_hooks.cli.options import FORK, GO_ON, current_folder, located, notes_of
-from resume_hooks.cli.output import say, table
-from resume_hooks.cli.start_client import start_of
+from resume_hooks.cli.continue_ import Finish, ask_way, go_on, settle_session
+from resume_hooks.cli.options import FORK, GO_ON, current_folder, locate_session, notes_of
+from resume_hooks.cli.output import facts_table, say
+from resume_hooks.cli.start_client import start_of_session
 from resume_hooks.cli.verbs.resume import ResumeOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.derive import compare
@@ -24,7 +24,7 @@ from resume_hooks.sessions.agents.registry import label_of, name_at, readable, r
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.locator_forms import RESOLVERS, by_part_of_title, is_one_form
 from resume_hooks.sessions.session_files import SessionFile, session_file
-from resume_hooks.system.invocation import typed
+from resume_hooks.system.invocation import in_shell
 from resume_hooks.transcripts.calibration import QUICK_LIMIT
 
 BARE = "true"  # what programs around the client pass on where ``--resume`` was given no value
@@ -42,39 +42,39 @@ def resume(options: ResumeOptions) -> None:
     if not options.watched:
         if options.everywhere:
             raise UsageError("--all belongs to the list on a terminal", "Name a session, or leave --all out.")
-        _answer(way, options)
+        _print_comparison(way, options)
         return
-    named = _brought_in(options) or _named(options.locator)
+    named = _import_page(options) or _session_by_name(options.locator)
     while True:
-        session = named or _chosen(options)
+        session = named or _choose_session(options)
         try:
-            _continue(session, way, options)
+            _continue_session(session, way, options)
             break
         except question.Back:
             if named:
                 raise
 
 
-def _continue(session: SessionFile, way: str | None, options: ResumeOptions) -> None:
+def _continue_session(session: SessionFile, way: str | None, options: ResumeOptions) -> None:
     """Ask in which way to continue a session, unless one is given, and start the client. Back by Esc."""
     require_whole(session)
     # Children are made of an archived copy, too.
     if way in {None, GO_ON} or not is_archived_copy(session.path, options.where):
-        session = settle(session)
+        session = settle_session(session)
     for note in notes_of(session.session_id, options.where):
         say(f"note: {note}")
     finish = Finish(options.show, options.copy)
     if way is not None:
         if not go_on(session, way, finish):
-            raise _nothing_made()
+            raise _nothing_made_error()
         return
     found = compare.compare(session, Where(), clock.now(), limit=QUICK_LIMIT)
-    say(_card(found, whole=options.whole))
+    say(_comparison_card(found, whole=options.whole))
     while not go_on(session, ask_way(session, found), finish):
         say("")  # nothing was made: another way may do
 
 
-def _named(locator: str | None) -> SessionFile | None:
+def _session_by_name(locator: str | None) -> SessionFile | None:
     """Find the session that a locator names exactly, asking if it names several; None if words are to be searched for.
 
     SessionNotFound for what could name nothing else and is not there: an id, a path, an address, a tag as ``tag:x``.
@@ -86,16 +86,16 @@ def _named(locator: str | None) -> SessionFile | None:
     try:
         return locate.resolve(words, current_folder(), Where(), resolvers=forms, foreign=True)
     except AmbiguousLocator as error:
-        row = question.picked(error)
+        row = question.ask_candidate(error)
         file = str(row["session_file"])
-        return readable(file, Where()) if os.path.exists(file) else located(str(row["session_id"]), Where())
+        return readable(file, Where()) if os.path.exists(file) else locate_session(str(row["session_id"]), Where())
     except SessionNotFound:
         if is_one_form(words):
             raise
         return None
 
 
-def _brought_in(options: ResumeOptions) -> SessionFile | None:
+def _import_page(options: ResumeOptions) -> SessionFile | None:
     """Import a page's session once the user says yes; None for everything else.
 
     Asks ``bring in``: given the path of a file and the home folder of the session to make of it. The answer is its
@@ -114,19 +114,19 @@ def _brought_in(options: ResumeOptions) -> SessionFile | None:
     return session_file(made.file or made.parent_file)
 
 
-def _chosen(options: ResumeOptions) -> SessionFile:
+def _choose_session(options: ResumeOptions) -> SessionFile:
     # The screen and what it stands on takes 100 ms to load; who names a session need not wait for it.
     from resume_hooks.cli.picker.choose import choose
 
     return choose("" if options.locator in {None, BARE} else str(options.locator), everywhere=options.everywhere)
 
 
-def _answer(way: str | None, options: ResumeOptions) -> None:
+def _print_comparison(way: str | None, options: ResumeOptions) -> None:
     """Where nobody can be asked: the ways to continue, compared, or what was asked for; the command comes last."""
     session = (
-        (_named(BARE) or located(None, Where(), foreign=True))
+        (_session_by_name(BARE) or locate_session(None, Where(), foreign=True))
         if options.locator == BARE
-        else located(options.locator, Where(), foreign=True)
+        else locate_session(options.locator, Where(), foreign=True)
     )
     require_whole(session)
     lost = relocate.find_loss(session, options.where)
@@ -134,36 +134,38 @@ def _answer(way: str | None, options: ResumeOptions) -> None:
         if lost is not None and not (lost.kept and way not in {None, GO_ON}):
             raise lost.refusal(session)
         if not go_on(session, way or GO_ON, Finish(not options.copy, options.copy)):
-            raise _nothing_made()
+            raise _nothing_made_error()
         return
     found = compare.compare(session, Where(), clock.now(), limit=compare.PATIENT_LIMIT)
-    begun = start_of(found.session_id, session.path, found.folder, options.where)
+    begun = start_of_session(found.session_id, session.path, found.folder, options.where)
     last = lost.command(session) if lost else begun.command
     notes = [*([lost.why] if lost else []), *notes_of(session.session_id, options.where)]
     commands = {"in_client": f"/resume {found.session_id}", "shell": last}
-    options.emit(With(found, {"commands": commands}), lambda: f"{render(found, whole=options.whole)}\n\n{last}", notes)
+    options.emit(
+        With(found, {"commands": commands}), lambda: f"{comparison_text(found, whole=options.whole)}\n\n{last}", notes
+    )
 
 
-def _nothing_made() -> ResumeHooksError:
+def _nothing_made_error() -> ResumeHooksError:
     return ResumeHooksError(
         "No child was made, so there is nothing to continue", f"To go on in the session itself: --way '{GO_ON}'"
     )
 
 
-def render(found: compare.Comparison, *, whole: bool) -> str:
+def comparison_text(found: compare.Comparison, *, whole: bool) -> str:
     """A comparison for people, with what to type for each way."""
     short = found.session_id[:8]
-    commands = table(
+    commands = facts_table(
         [
             ("go on", f"/resume {found.session_id}   in {label_of(name_at(found.glance.path, Where()), Where())}"),
-            *((way, typed(f"{way} {short}")) for way in (compare.TRIM, compare.HANDOFF, compare.ROLLOVER)),
+            *((way, in_shell(f"{way} {short}")) for way in (compare.TRIM, compare.HANDOFF, compare.ROLLOVER)),
         ]
     )
-    return f"{_card(found, whole=whole)}\n\n{commands}"
+    return f"{_comparison_card(found, whole=whole)}\n\n{commands}"
 
 
-def _card(found: compare.Comparison, *, whole: bool) -> str:
-    shown = table(
+def _comparison_card(found: compare.Comparison, *, whole: bool) -> str:
+    shown = facts_table(
         [
             ("title", found.glance.title),
             ("id", found.session_id),

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from resume_hooks.cli.options import current_folder, folder_of, refuse_unknown, time_of
-from resume_hooks.cli.output import Complete, at_work
+from resume_hooks.cli.options import current_folder, project_folder_of_option, refuse_unknown, time_of_option
+from resume_hooks.cli.output import Complete, work_progress
 from resume_hooks.cli.verbs.search import SearchOptions
 from resume_hooks.paths import find_session
 from resume_hooks.seam import answers
@@ -19,7 +19,7 @@ from resume_hooks.search.engine import SearchResult, find, text_of
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.scope import Scope, lineage_scope, project_at, project_of, session_scope
 from resume_hooks.sessions.agents.registry import ALL
-from resume_hooks.system.invocation import is_model, typed
+from resume_hooks.system.invocation import in_shell, is_model
 
 if TYPE_CHECKING:
     from resume_hooks.search.index.update import Progress
@@ -38,30 +38,30 @@ def search(options: SearchOptions) -> None:
         return
     options.refuse_together("project", "lineage", "session", "everywhere")
     limit = max(1, options.max_chars - 1) if options.max_chars else 0
-    with at_work("Indexing", quiet=options.as_json) as progress:
-        found = _found(options, progress)
+    with work_progress("Indexing", quiet=options.as_json) as progress:
+        found = _find_hits(options, progress)
     named = next((name for name in ("session", "lineage") if options.has(name)), None)
-    scope = "all" if options.everywhere else named or folder_of(options.project)
+    scope = "all" if options.everywhere else named or project_folder_of_option(options.project)
     given = re.sub(r" --(limit|max-chars)[ =]\d+", "", shlex.join(click.get_current_context().obj or ()))
-    command = typed(given) if 0 < len(given) <= LONGEST else ""
+    command = in_shell(given) if 0 < len(given) <= LONGEST else ""
     mark, title = partial(click.style, fg="yellow", bold=True), partial(click.style, bold=True)
     options.emit(
-        _data(found, scope),
+        _hits_data(found, scope),
         lambda: text_of(found, limit, mark=mark, title=title, command=command, model=is_model()),
         found.notes,
     )
 
 
-def _found(options: SearchOptions, progress: Progress | None) -> SearchResult:
+def _find_hits(options: SearchOptions, progress: Progress | None) -> SearchResult:
     """The hits; of a part that is asked ``which session wrote a line``, where ``--file`` names one, its own.
 
     A part is given the options, the scope, the current folder, and what ``find`` is told of indexing; None: no line.
     """
     scope = replace(
-        _sessions(options),
+        _scope_of_options(options),
         asking=options.where.environ.get("CLAUDE_CODE_SESSION_ID", ""),
-        since=_seconds(options.since),
-        until=_seconds(options.until),
+        since=_seconds_of_time(options.since),
+        until=_seconds_of_time(options.until),
         branch=options.branch,
         tool=options.tool,
         file=options.file,
@@ -77,7 +77,7 @@ def _found(options: SearchOptions, progress: Progress | None) -> SearchResult:
     )
 
 
-def _sessions(options: SearchOptions) -> Scope:
+def _scope_of_options(options: SearchOptions) -> Scope:
     """The sessions to search: one or its lineage, all, a folder's, those around the one that we run in."""
     for given, scoped in ((options.session, session_scope), (options.lineage, lineage_scope)):
         if given is not None:
@@ -87,14 +87,14 @@ def _sessions(options: SearchOptions) -> Scope:
     current = find_session(options.where.environ.get("CLAUDE_CODE_SESSION_ID", ""), options.where)
     if options.project is None and current is not None:
         return project_of(current, options.where)  # a model's shell may stand anywhere
-    return project_at(folder_of(options.project), options.where)
+    return project_at(project_folder_of_option(options.project), options.where)
 
 
-def _seconds(when: str | None) -> int | None:
-    return None if when is None else int(time_of(when).timestamp())
+def _seconds_of_time(when: str | None) -> int | None:
+    return None if when is None else int(time_of_option(when).timestamp())
 
 
-def _data(found: SearchResult, scope: str) -> Complete:
+def _hits_data(found: SearchResult, scope: str) -> Complete:
     query, *also = found.wordings
     return Complete(
         {

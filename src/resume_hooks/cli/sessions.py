@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import click
 
-from resume_hooks.cli.options import folder_of
+from resume_hooks.cli.options import project_folder_of_option
 from resume_hooks.cli.verbs.sessions import SessionsOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.clock import DAY, HOUR, MINUTE, minute
@@ -20,8 +20,8 @@ from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agents, label_of, store_of
 from resume_hooks.sessions.child_titles import kind_beside
 from resume_hooks.sessions.lineage_block import size_text
-from resume_hooks.system.git_worktrees import project_at
-from resume_hooks.system.text import counted, fitted, plain_line, width
+from resume_hooks.system.git_worktrees import project_of_folder
+from resume_hooks.system.text import fit_columns, plain_line, plural, width
 
 PIPED = 200  # columns of a row that no terminal shows
 LEAST_TITLE = 24  # columns that a title keeps beside its marks
@@ -37,8 +37,8 @@ def list_sessions(options: SessionsOptions) -> None:
         list_otherwise(options)
         return
     options.refuse_together("archived", "expiring")
-    folder = folder_of(options.project)
-    asked, scope = (None, "all") if options.everywhere else (project_at(folder, options.where), folder)
+    folder = project_folder_of_option(options.project)
+    asked, scope = (None, "all") if options.everywhere else (project_of_folder(folder, options.where), folder)
     if options.archived:
         # Only this option waits for what looks into the vault.
         from resume_hooks.cli.archived import print_list
@@ -62,10 +62,10 @@ def list_sessions(options: SessionsOptions) -> None:
             f"{place} is a symbolic link, which is not followed: name a session there by its path"
             for place in look.store.linked()
         )
-    options.emit(data, lambda: _text(found, folder, options), notes)
+    options.emit(data, lambda: _sessions_text(found, folder, options), notes)
 
 
-def _text(found: ListingPage, folder: str, options: SessionsOptions) -> str:
+def _sessions_text(found: ListingPage, folder: str, options: SessionsOptions) -> str:
     offset = options.offset
     if not found.rows:
         where = "anywhere" if options.everywhere else f"of {plain_line(folder)}"
@@ -73,30 +73,30 @@ def _text(found: ListingPage, folder: str, options: SessionsOptions) -> str:
         return (
             f"No session {where}{gone}{f' after the first {offset:,}' if offset else ''}."
             + ("" if options.everywhere else " --all lists those of every project.")
-            + "".join(f"\n{line}" for line in _helpers(found))
+            + "".join(f"\n{line}" for line in _subagent_lines(found))
         )
     now = time.time()
     ids = listing.short_ids(found.rows, options.where)
-    cells = [(short, *_cells(row, now)) for short, row in zip(ids, found.rows, strict=True)]
-    marks = [_marks(row, folder, with_end=options.expiring) for row in found.rows]
-    lines = _table(cells, marks, shutil.get_terminal_size((PIPED, 0)).columns)
+    cells = [(short, *_cells_of_row(row, now)) for short, row in zip(ids, found.rows, strict=True)]
+    marks = [_marks_of_row(row, folder, with_end=options.expiring) for row in found.rows]
+    lines = _sessions_table(cells, marks, shutil.get_terminal_size((PIPED, 0)).columns)
     more = [f"More: --offset {offset + len(found.rows)}, or --limit 0 for all."] if found.more else []
-    return "\n".join([*lines, *more, *_helpers(found)])
+    return "\n".join([*lines, *more, *_subagent_lines(found)])
 
 
-def _helpers(found: ListingPage) -> list[str]:
-    left = counted(found.helpers, "headless run")
+def _subagent_lines(found: ListingPage) -> list[str]:
+    left = plural(found.helpers, "headless run")
     return [f"Not listed: {left} of a single question; --helpers lists them."] if found.helpers else []
 
 
-def _cells(row: ListedSession, now: float) -> tuple[str, ...]:
+def _cells_of_row(row: ListedSession, now: float) -> tuple[str, ...]:
     percent = UNKNOWN if row.percent is None else f"{'' if row.measured else '~'}{row.percent}%"
     turns = UNKNOWN if row.turns is None else f"{row.turns:,}"
     left = UNKNOWN if row.expires_days is None else f"{row.expires_days}d"
-    return (_age(now - row.mtime), left, size_text(row.size), turns, percent, plain_line(row.title))
+    return (_short_age(now - row.mtime), left, size_text(row.size), turns, percent, plain_line(row.title))
 
 
-def _marks(row: ListedSession, folder: str, *, with_end: bool) -> str:
+def _marks_of_row(row: ListedSession, folder: str, *, with_end: bool) -> str:
     """What else there is to say of a session, the most telling first."""
     away = os.path.basename(row.folder) if row.folder and canonical(row.folder) != folder else ""
     kind = "" if row.kind == ORIGINAL else kind_beside(row.title, row.kind)
@@ -115,18 +115,18 @@ def _marks(row: ListedSession, folder: str, *, with_end: bool) -> str:
     return " · ".join(plain_line(mark) for mark in said if mark)
 
 
-def _table(cells: Sequence[tuple[str, ...]], marks: Sequence[str], columns: int) -> list[str]:
+def _sessions_table(cells: Sequence[tuple[str, ...]], marks: Sequence[str], columns: int) -> list[str]:
     widths = [max(len(row[place]) for row in (_HEADS, *cells)) for place in range(len(_HEADS) - 1)]
     room = max(LEAST_TITLE, columns - sum(widths) - 2 * len(widths))
-    lines = [click.style(_line(_HEADS, widths).rstrip(), dim=True)]
+    lines = [click.style(_padded_row(_HEADS, widths).rstrip(), dim=True)]
     for row, mark in zip(cells, marks, strict=True):
-        shown = fitted(mark, max(0, room - min(width(row[-1]), LEAST_TITLE) - 2))
-        title = fitted(row[-1], room - (width(shown) + 2 if shown else 0))
-        lines.append(f"{_line(row[:-1], widths)}{title}{f'  {click.style(shown, dim=True)}' if shown else ''}")
+        shown = fit_columns(mark, max(0, room - min(width(row[-1]), LEAST_TITLE) - 2))
+        title = fit_columns(row[-1], room - (width(shown) + 2 if shown else 0))
+        lines.append(f"{_padded_row(row[:-1], widths)}{title}{f'  {click.style(shown, dim=True)}' if shown else ''}")
     return lines
 
 
-def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+def _padded_row(row: Sequence[str], widths: Sequence[int]) -> str:
     first, *numbers = (
         cell.ljust(width) if not place else cell.rjust(width)
         for place, (cell, width) in enumerate(zip(row, widths, strict=False))
@@ -134,7 +134,7 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join([first, *numbers, *row[len(widths) :], ""])
 
 
-def _age(seconds: float) -> str:
+def _short_age(seconds: float) -> str:
     """How long ago in one word: ``5m``, ``3h``, ``12d``."""
     for step, letter in _STEPS:
         if seconds >= step:

@@ -11,7 +11,7 @@ import click
 
 from resume_hooks import settings
 from resume_hooks.archive.vault import permission
-from resume_hooks.cli.output import COMPLETING, table
+from resume_hooks.cli.output import COMPLETING, facts_table
 from resume_hooks.cli.verbs.upkeep import ConfigOptions, InstallOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.errors import ResumeHooksError, UsageError
@@ -29,7 +29,7 @@ from resume_hooks.storage import stored_settings
 from resume_hooks.system import claude_cli, programs
 from resume_hooks.system.claude_settings import policy_file
 from resume_hooks.system.plugin_files import MARKETPLACE, NAME, assemble, is_packaged, plugin_folder
-from resume_hooks.system.text import counted
+from resume_hooks.system.text import plural
 
 LIMIT = 120  # seconds that one command of the client may take
 NOTHING = {"plugin": "", "commands": [], "ran": False, "goes": [], "stays": [], "script": ""}
@@ -39,7 +39,7 @@ SESSIONS = "Your sessions stay, also those made by handoff."
 def config(options: ConfigOptions) -> None:
     """Print settings, after changing one if a value is given."""
     if options.key in settings.FORMER:
-        raise UsageError(f"{options.key} is no setting any more", f"The reason: {settings.FORMER[options.key]}.")
+        raise UsageError(f"{options.key} is not a setting any more", f"The reason: {settings.FORMER[options.key]}.")
     if options.key is not None and options.key not in settings.KEYS:
         raise UsageError(f"There is no setting '{options.key}'", f"Settings: {', '.join(settings.KEYS)}.")
     if options.key is not None and options.value is not None:
@@ -53,27 +53,29 @@ def config(options: ConfigOptions) -> None:
     known = {
         name: (row, settings.KEYS[name].about) for name, row in settings.load().items() if options.key in {None, name}
     }
-    shown = [(name, f"{settings.shown(row.value)}  ({row.source})  {about}") for name, (row, about) in known.items()]
+    shown = [
+        (name, f"{settings.value_text(row.value)}  ({row.source})  {about}") for name, (row, about) in known.items()
+    ]
     rows = [With(row, {"key": name, "about": about}) for name, (row, about) in known.items()]
     data = {"file": settings.settings_file(), "settings": rows}
-    notes = settings.ignored() if options.key is None else []
-    notes += _of_vault(options.where) if "vault" in known else []
-    notes += _of_policy(options.where) if "compaction" in known else []
-    options.emit(data, lambda: table(shown), notes)
+    notes = settings.former_settings_in_use() if options.key is None else []
+    notes += _vault_notes(options.where) if "vault" in known else []
+    notes += _policy_notes(options.where) if "compaction" in known else []
+    options.emit(data, lambda: facts_table(shown), notes)
 
 
-def _of_policy(where: Where) -> list[str]:
+def _policy_notes(where: Where) -> list[str]:
     path = policy_file(where)
     if not path or settings.load(where)["compaction"].value == "client":
         return []
     return [f"compaction has no effect here: under the policy in {path} Claude Code makes every compaction itself"]
 
 
-def _of_vault(where: Where) -> list[str]:
+def _vault_notes(where: Where) -> list[str]:
     if permission.allowed(where)[0] or not os.path.isdir(held_links.folder(where)):
         return list(filter(None, [permission.awaited(where)]))
     last = len(list(held_links.apart(where)))
-    lost = f", and with them {counted(last, 'file')} that Claude Code has no longer" if last else ""
+    lost = f", and with them {plural(last, 'file')} that Claude Code has no longer" if last else ""
     keep = "; to keep them: resume-hooks config vault on, then: resume-hooks restore" if last else ""
     return [f"The links that hold sessions go at the next start of Claude Code, or when restore is asked{lost}{keep}"]
 
@@ -84,16 +86,16 @@ def install(options: InstallOptions) -> int:
     if options.purge and not options.remove:
         raise UsageError("--purge belongs to --remove", "Add --remove.")
     if options.remove:
-        return _remove(options)
+        return _remove_plugin(options)
     if options.completion is not None:
-        script = _script(options.completion)
+        script = _completion_script(options.completion)
         options.emit({**NOTHING, "script": script}, lambda: script)
     else:
-        _register(options)
+        _register_plugin(options)
     return 0
 
 
-def _script(shell: str) -> str:
+def _completion_script(shell: str) -> str:
     # What lists sessions takes 30 ms to load, for which no other verb here waits.
     from click.shell_completion import get_completion_class
 
@@ -106,7 +108,7 @@ def _script(shell: str) -> str:
     return kind(click.get_current_context().find_root().command, {}, "resume-hooks", COMPLETING).source().strip()
 
 
-def _register(options: InstallOptions) -> None:
+def _register_plugin(options: InstallOptions) -> None:
     folder = plugin_folder()
     commands = [
         ["claude", "plugin", "marketplace", "add", folder],
@@ -116,7 +118,7 @@ def _register(options: InstallOptions) -> None:
         commands.append(["claude", "plugin", "update", f"{NAME}@{MARKETPLACE}"])  # older clients read a copy
     if not options.dry_run:
         assemble(folder)
-        _lend(folder, options.where)
+        _lend_packages(folder, options.where)
     ran = not options.dry_run and run_all(commands)
     lines = [shlex.join(words) for words in commands]
     data = {**NOTHING, "plugin": folder, "commands": lines, "ran": ran}
@@ -126,7 +128,7 @@ def _register(options: InstallOptions) -> None:
     options.emit(data, lambda: done if ran else todo)
 
 
-def _lend(folder: str, where: Where) -> None:
+def _lend_packages(folder: str, where: Where) -> None:
     """Let the plugin load the packages of the venv that pipx or uv made for this command: it needs none of its own.
 
     Where that fails, the next start of a session installs the plugin's own, as it does once the command is removed.
@@ -136,20 +138,20 @@ def _lend(folder: str, where: Where) -> None:
         data = os.path.join(where.config, "plugins", "data", f"{NAME}-{MARKETPLACE}")
         words = [sys.executable, "-I", installer, "--now", "--tool", data]
         pipe = subprocess.PIPE
-        programs.run(words, where.environ, timeout=LIMIT, stdout=pipe, stderr=pipe)
+        programs.run_program(words, where.environ, timeout=LIMIT, stdout=pipe, stderr=pipe)
 
 
 def run_all(commands: list[list[str]]) -> bool:
     """Run commands of the client in order; false where it is not on PATH, ResumeHooksError where one fails."""
     where = Where()
-    client = claude_cli.executable(where)
+    client = claude_cli.client_executable(where)
     if client is None:
         return False
     pipe = subprocess.PIPE
     for words in commands:
         try:
             # The client needs whatever its provider does. It keeps the plugin among the user's settings, from anywhere.
-            done = programs.run(
+            done = programs.run_program(
                 [client, *words[1:]], where.environ, environ=where.environ, timeout=LIMIT, stdout=pipe, stderr=pipe
             )
         except (OSError, subprocess.TimeoutExpired) as error:
@@ -160,7 +162,7 @@ def run_all(commands: list[list[str]]) -> bool:
     return True
 
 
-def _remove(options: InstallOptions) -> int:
+def _remove_plugin(options: InstallOptions) -> int:
     """Remove the plugin and what is asked for; 1 where the client refused."""
     where = options.where
     goes = paths_to_purge(where.state) if options.purge else None

@@ -10,21 +10,22 @@ import sys
 import click
 
 from resume_hooks.cli.verbs.upkeep import SlashOptions
-from resume_hooks.hooks.prompt import card
+from resume_hooks.hooks.prompt import card_of_trigger
 from resume_hooks.hooks.reply import MAX_INPUT
-from resume_hooks.hooks.triggers import SLASH, recognise
-from resume_hooks.system.invocation import typed
+from resume_hooks.hooks.triggers import SLASH, recognise_trigger
+from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.text import plain
 
 
 def slash(options: SlashOptions) -> None:
     """Print the card."""
-    trigger = recognise(f"{SLASH}{options.trigger}")
+    trigger = recognise_trigger(f"{SLASH}{options.trigger}")
     if trigger is None or trigger.text:
         raise click.UsageError(f"there is no slash command '{options.trigger}'")
     text = sys.stdin.buffer.read(MAX_INPUT).decode("utf-8", "replace").strip()
     trigger = trigger._replace(text=text, hooked=False)
-    shown = card(trigger, {"session_id": options.session_id})
+    shown = card_of_trigger(trigger, {"session_id": options.session_id})
     click.echo(
-        plain(shown) or f"resume-hooks: {trigger.name(trigger.verb)} is switched off ({typed('config triggers_off')})."
+        plain(shown)
+        or f"resume-hooks: {trigger.name(trigger.verb)} is switched off ({in_shell('config triggers_off')})."
     )

@@ -17,7 +17,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agent_named, name_at
 from resume_hooks.system import programs
-from resume_hooks.system.invocation import quoted
+from resume_hooks.system.invocation import quote_word
 
 CONFIG = "CLAUDE_CONFIG_DIR"
 _OUTER = frozenset(
@@ -47,11 +47,11 @@ class Start(NamedTuple):
             return command
         cd, _, start = command.rpartition("claude ")
         usual = self.config == Where({"HOME": os.path.expanduser("~")}).config
-        with_config = f"env -u {CONFIG}" if usual else f"{CONFIG}={quoted(self.config)}"
+        with_config = f"env -u {CONFIG}" if usual else f"{CONFIG}={quote_word(self.config)}"
         return f"{cd}{with_config} claude {start}"
 
 
-def start_of(session_id: str, path: str, folder: str, where: Where) -> Start:
+def start_of_session(session_id: str, path: str, folder: str, where: Where) -> Start:
     """The start of the session at ``path``, whose home is ``folder``; other agents find theirs from anywhere."""
     agent = name_at(path, where)
     if agent != NAME:
@@ -62,7 +62,7 @@ def start_of(session_id: str, path: str, folder: str, where: Where) -> Start:
     return Start(session_id, folder, config if known else "")
 
 
-def environment(begun: Start, where: Where) -> dict[str, str]:
+def client_environment(begun: Start, where: Where) -> dict[str, str]:
     """The environment of the client."""
     env = {name: value for name, value in where.environ.items() if name not in _OUTER} | {
         "PWD": begun.folder or os.getcwd()
@@ -75,7 +75,7 @@ def environment(begun: Start, where: Where) -> dict[str, str]:
     return env
 
 
-def start(begun: Start) -> NoReturn:
+def become_client(begun: Start) -> NoReturn:
     """Become the client. ResumeHooksError, with the command, if it is not installed or can't be started."""
     program, path, words = agent_named(begun.agent, Where()).launch(begun.session_id)
     if path is None:
@@ -83,7 +83,7 @@ def start(begun: Start) -> NoReturn:
     sys.stdout.flush()
     try:
         with _usual_pipes():
-            programs.become(path, words, begun.folder or os.getcwd(), environment(begun, Where()))
+            programs.become_program(path, words, begun.folder or os.getcwd(), client_environment(begun, Where()))
     except OSError as error:
         raise ResumeHooksError(
             f"{program} can't be started in {begun.folder}: {error.strerror}", f"By hand: {begun.command}"

@@ -17,7 +17,7 @@ from resume_hooks.archive.vault.delete import Deletion
 from resume_hooks.archive.vault.lookup import states
 from resume_hooks.archive.vault.trash import StrayFolder
 from resume_hooks.cli.archived import kept_text
-from resume_hooks.cli.output import say, table
+from resume_hooks.cli.output import facts_table, say
 from resume_hooks.cli.verbs.archives import DeleteOptions, RestoreOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.errors import SessionNotFound, UsageError
@@ -26,8 +26,8 @@ from resume_hooks.sessions.archived.layout import real
 from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived, find
 from resume_hooks.sessions.child_titles import word_of
 from resume_hooks.sessions.lineage_block import size_text
-from resume_hooks.system.invocation import resume_command, typed
-from resume_hooks.system.text import counted
+from resume_hooks.system.invocation import in_shell, resume_command
+from resume_hooks.system.text import plural
 
 STAYS = "The vault still has a copy of {title}. To remove that, too: {command}"
 SHOWN = 10  # derived sessions that are named one by one
@@ -50,16 +50,16 @@ def delete_session(options: DeleteOptions) -> None:
         return
     asks = options.asks("Deleting")
     if options.locator is None:
-        _empty(options, asks=asks)
+        _empty_trash(options, asks=asks)
     else:
-        _delete(delete.plan(options.located(), options.where), options, asks=asks)
+        _delete_session(delete.plan(options.locate_session(), options.where), options, asks=asks)
 
 
-def _delete(decided: Deletion, options: DeleteOptions, *, asks: bool) -> None:
+def _delete_session(decided: Deletion, options: DeleteOptions, *, asks: bool) -> None:
     if not (options.force or options.dry_run):
         delete.require_quiet(decided.session, options.where)
     if asks:
-        say(facts_of(decided, options.where))
+        say(deletion_facts(decided, options.where))
     agreed = options.agreed("Move it to the trash?", asks=asks)
     entry = delete.write(decided, options.where, force=options.force) if agreed else decided.entry
     data = NOT_DELETED | {"session": entry, "open": decided.open, "written": agreed}
@@ -69,29 +69,29 @@ def _delete(decided: Deletion, options: DeleteOptions, *, asks: bool) -> None:
         if agreed:
             facts = [("deleted", entry.title), ("id", entry.session_id), ("file", decided.session.path)]
             facts += [("project", entry.cwd or "unknown"), ("holds", held_text(entry))]
-            return f"{table(facts)}\n\nBring it back: {typed(f'restore {entry.locator}')}"
-        return "Nothing was deleted." if asks else f"{facts_of(decided, options.where)}\n\nNothing was deleted."
+            return f"{facts_table(facts)}\n\nBring it back: {in_shell(f'restore {entry.locator}')}"
+        return "Nothing was deleted." if asks else f"{deletion_facts(decided, options.where)}\n\nNothing was deleted."
 
     notes = []
     if agreed:  # a part is given the id and where things are, and answers with what to say
         of_parts = (told(entry.session_id, options.where) for told in seam.answers("after a session was deleted"))
-        notes = [*_still_kept([entry], options.where), *chain.from_iterable(of_parts)]
+        notes = [*_archived_ids_left([entry], options.where), *chain.from_iterable(of_parts)]
     options.emit(data, text, notes)
 
 
-def _still_kept(entries: Sequence[ArchivedSession], where: Where) -> list[str]:
+def _archived_ids_left(entries: Sequence[ArchivedSession], where: Where) -> list[str]:
     kept = (entry for entry in entries if find(entry.session_id, where))
-    return [STAYS.format(title=entry.title, command=typed(f"archive --forget {entry.session_id}")) for entry in kept]
+    return [STAYS.format(title=entry.title, command=in_shell(f"archive --forget {entry.session_id}")) for entry in kept]
 
 
-def _empty(options: DeleteOptions, *, asks: bool) -> None:
+def _empty_trash(options: DeleteOptions, *, asks: bool) -> None:
     limit = (clock.milliseconds(clock.now()) or 0) - (options.older_than or 0) * 1000 * clock.DAY
     deleted = trash.all_deleted(options.where)
     found = [entry for entry in deleted if (clock.milliseconds(entry.deleted_at) or 0) <= limit]
     wanted = [entry for entry in found if entry.complete]
     strays = trash.strays(options.where)
     also = [stray for stray in strays if stray.gone or options.damaged]
-    what = _all(wanted, also)
+    what = _trash_question(wanted, also)
     if asks and what:
         rows = [f"{entry.title} · {entry.session_id} · {size_text(entry.size)}" for entry in wanted]
         say("\n".join([*rows, *stray_lines(also)]))
@@ -101,7 +101,7 @@ def _empty(options: DeleteOptions, *, asks: bool) -> None:
 
     def text() -> str:
         if agreed:
-            return f"Removed for good: {_all(gone, also) or 'nothing; another command was faster'}."
+            return f"Removed for good: {_trash_question(gone, also) or 'nothing; another command was faster'}."
         if not what:
             age = f" that was deleted {options.older_than} days ago" if options.older_than else ""
             return f"There is nothing in the trash{age}."
@@ -109,21 +109,23 @@ def _empty(options: DeleteOptions, *, asks: bool) -> None:
 
     notes = [f"{line} --damaged removes it." for line in stray_lines([stray for stray in strays if stray not in also])]
     if skipped := len(found) - len(wanted):
-        notes.append(f"{skipped:,} interrupted deletes stay: restore them first. {typed('restore --list')}")
-    options.emit(data | {"written": agreed}, text, [*notes, *(_still_kept(gone, options.where) if agreed else [])])
+        notes.append(f"{skipped:,} interrupted deletes stay: restore them first. {in_shell('restore --list')}")
+    options.emit(
+        data | {"written": agreed}, text, [*notes, *(_archived_ids_left(gone, options.where) if agreed else [])]
+    )
 
 
-def _all(entries: Sequence[ArchivedSession], strays: Sequence[StrayFolder]) -> str:
+def _trash_question(entries: Sequence[ArchivedSession], strays: Sequence[StrayFolder]) -> str:
     damaged = sum(not stray.gone for stray in strays)
     half = len(strays) - damaged
-    said = [counted(len(entries), "session")] if entries else []
+    said = [plural(len(entries), "session")] if entries else []
     said += [f"{half:,} half-removed"] if half else []
-    said += [counted(damaged, "unknown folder")] if damaged else []
+    said += [plural(damaged, "unknown folder")] if damaged else []
     size = size_text(sum(entry.size for entry in entries) + sum(stray.size for stray in strays))
     return f"{' and '.join(said)}, {size}" if said else ""
 
 
-def facts_of(decided: Deletion, where: Where) -> str:
+def deletion_facts(decided: Deletion, where: Where) -> str:
     """What a person should know before a session goes."""
     entry = decided.entry
     facts = [
@@ -136,14 +138,14 @@ def facts_of(decided: Deletion, where: Where) -> str:
     ]
     if decided.open:
         facts.append(("open", decided.open))
-    return table(facts) + _depending(decided, where)
+    return facts_table(facts) + _dependents_text(decided, where)
 
 
-def _depending(decided: Deletion, where: Where) -> str:
+def _dependents_text(decided: Deletion, where: Where) -> str:
     if not decided.derived:
         return ""
     count = len(decided.derived)
-    lines = [f"\n\n{counted(count, 'session')} came from it and will miss it:"]
+    lines = [f"\n\n{plural(count, 'session')} came from it and will miss it:"]
     lines += [
         f"  {child.row.session_id}  {word_of(child.row.kind)}  {child.row.title}" for child in decided.derived[:SHOWN]
     ]
@@ -161,9 +163,9 @@ def restore_session(options: RestoreOptions) -> None:
         raise UsageError("--list shows everything that can be restored", "Leave SESSION or --list out.")
     archive_lost(options.where)
     if options.locator is None:
-        _list(options)
+        _print_restorable(options)
         return
-    found = _found(options.locator, options.where)
+    found = _find_deleted_or_archived(options.locator, options.where)
     decided = restore.plan(found, options.where)
     if not options.dry_run:
         decided = restore.write(decided, options.where)
@@ -181,14 +183,14 @@ def restore_session(options: RestoreOptions) -> None:
 
     def text() -> str:
         if options.dry_run:
-            return f"{table(facts)}\n\nNothing was written."
+            return f"{facts_table(facts)}\n\nNothing was written."
         shell = resume_command(found.cwd, decided.session_id)
-        return table([*facts, ("in Claude Code", f"/resume {decided.session_id}"), ("in a shell", shell)])
+        return facts_table([*facts, ("in Claude Code", f"/resume {decided.session_id}"), ("in a shell", shell)])
 
     options.emit(data, text, decided.warnings)
 
 
-def _found(locator: str, where: Where) -> ArchivedSession:
+def _find_deleted_or_archived(locator: str, where: Where) -> ArchivedSession:
     """Find a session in the trash, else in the vault; a part of a title comes last. SessionNotFound if in neither."""
     deleted = trash.all_deleted(where)
     for by_part in (False, True):
@@ -215,10 +217,10 @@ def stray_lines(strays: Sequence[StrayFolder]) -> list[str]:
 
 def held_text(entry: ArchivedSession) -> str:
     """What a session takes, for people."""
-    return f"{size_text(entry.size)} in {counted(len(entry.parts), 'file')}"
+    return f"{size_text(entry.size)} in {plural(len(entry.parts), 'file')}"
 
 
-def _list(options: RestoreOptions) -> None:
+def _print_restorable(options: RestoreOptions) -> None:
     where = options.where
     found, strays = trash.all_deleted(where), trash.strays(where)
     archived = all_archived(where)
@@ -227,13 +229,13 @@ def _list(options: RestoreOptions) -> None:
     data["vault"] = kept
 
     def text() -> str:
-        gone = "\n".join([*map(_row, found), *stray_lines(strays)]) or "The trash is empty."
+        gone = "\n".join([*map(_row_of_entry, found), *stray_lines(strays)]) or "The trash is empty."
         return "\n".join([gone, "", "In the vault:", *(kept_text(each, where) for each in kept)] if kept else [gone])
 
     options.emit(data, text)
 
 
-def _row(entry: ArchivedSession) -> str:
+def _row_of_entry(entry: ArchivedSession) -> str:
     when = f"deleted {clock.minute(entry.deleted_at)}, last written {clock.minute(entry.ended)}"
     note = "" if entry.complete else f"\n   {click.style(INTERRUPTED, fg='yellow')}"
     return f"{entry.title}\n   {entry.locator} · {size_text(entry.size)} · {when}{note}"

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from resume_hooks.cli.child import (
-    answer,
     checks_text,
-    make,
+    make_child,
+    print_child,
     receipt_text,
     require_client,
     require_folder,
 )
-from resume_hooks.cli.options import located_trim
-from resume_hooks.cli.output import table
+from resume_hooks.cli.options import locate_trim
+from resume_hooks.cli.output import facts_table
 from resume_hooks.cli.verbs.children import TrimOptions, UntrimOptions
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
@@ -30,8 +30,8 @@ def trim(options: TrimOptions) -> Receipt:
 
     The part is given the options and returns the receipt.
     """
-    for make_child in options.asked_of_parts():
-        receipt: Receipt = make_child(options)
+    for make in options.asked_of_parts():
+        receipt: Receipt = make(options)
         return receipt
     if options.force and not options.in_place:
         raise UsageError("--force belongs to --in-place", "A child can be made of an open session as it is.")
@@ -42,34 +42,34 @@ def trim(options: TrimOptions) -> Receipt:
     require_client(options)
     trim = options_of(TypedOptions._make(getattr(options, name) for name in TypedOptions._fields))
     if options.in_place:
-        return _in_place(trim, options)
-    decided = agents.trim(options.located(foreign=True), options.where, trim, output_dir=options.output_dir)
-    made = make(options, decided)
+        return _trim_in_place(trim, options)
+    decided = agents.trim(options.locate_session(foreign=True), options.where, trim, output_dir=options.output_dir)
+    made = make_child(options, decided)
 
     def text() -> str:
         if not made.written:
             return f"{preview(decided)}\n\nNothing was written."
         return receipt_text(made, [("note", sentence) for sentence in remarks(decided)])
 
-    return answer(options, made, {"savings": decided}, text)
+    return print_child(options, made, {"savings": decided}, text)
 
 
-def _in_place(trim: Options, options: TrimOptions) -> Receipt:
-    session = options.located()
+def _trim_in_place(trim: Options, options: TrimOptions) -> Receipt:
+    session = options.locate_session()
     require_folder(options, home_folder(HeadTail(session.path), options.where))
     if options.dry_run:
         done = in_place.plan(session, options.where, trim)
     else:
         done = in_place.write(session, options.where, trim, force=options.force)
     more = {"savings": done.decided, "in_place": True, "backup": done.backup or None}
-    return answer(options, done.receipt, more, lambda: _text_in_place(done))
+    return print_child(options, done.receipt, more, lambda: _text_in_place(done))
 
 
 def _text_in_place(done: InPlaceTrim) -> str:
     made = done.receipt
     if not made.written:
         return f"{preview(done.decided)}\n\nNothing was written."
-    return table(
+    return facts_table(
         [
             ("rewrote", made.title),
             ("id", made.session_id),
@@ -87,7 +87,7 @@ def _text_in_place(done: InPlaceTrim) -> str:
 def untrim(options: UntrimOptions) -> None:
     """Make the child in which the originals stand."""
     require_client(options)
-    reading = read_trimmed(located_trim(options.locator, options.where))
+    reading = read_trimmed(locate_trim(options.locator, options.where))
     options.refuse_together("everything", "record")
     if reading.trimmed and not (options.everything or options.record):
         count = len(reading.trimmed)
@@ -96,11 +96,11 @@ def untrim(options: UntrimOptions) -> None:
     decided = agents.untrim(
         reading, options.where, options.record or None, strict=options.strict, output_dir=options.output_dir
     )
-    made = make(options, decided)
-    answer(options, made, {"restoration": decided}, lambda: _restored_text(reading, decided, made))
+    made = make_child(options, decided)
+    print_child(options, made, {"restoration": decided}, lambda: _untrimmed_text(reading, decided, made))
 
 
-def _restored_text(reading: TrimmedSession, decided: UntrimPlan, made: Receipt) -> str:
+def _untrimmed_text(reading: TrimmedSession, decided: UntrimPlan, made: Receipt) -> str:
     if decided.is_idle:
         why = reading.nothing
         return "\n\n".join(filter(None, [f"{why.message}.", why.remedy and f"  {why.remedy}", "Nothing was written."]))

@@ -65,7 +65,7 @@ def is_verb(name: str) -> bool:
     return name in _CORE or name in part_table.VERBS or name in REPLACED
 
 
-def command(verb: str) -> click.Command:
+def command_of_verb(verb: str) -> click.Command:
     """The command of a verb. UsageError for a former one, and for one of a part that is not here."""
     if verb in REPLACED:
         raise UsageError(f"`{verb}` is `{REPLACED[verb]}` now", f"resume-hooks {REPLACED[verb].split()[0]} --help")

@@ -28,7 +28,7 @@ from resume_hooks.sessions.lineage_block import unmarked
 from resume_hooks.sessions.opening_layout import NEXT_STEP, opening_lines, opening_text, task_step
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.system.text import counted, encodable, one_line, plain, plain_line
+from resume_hooks.system.text import encodable, one_line, plain, plain_line, plural
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.api_usage import base_of
 from resume_hooks.transcripts.calibration import quick_context
@@ -184,7 +184,7 @@ def on_secrets(block: str, contents: Contents) -> tuple[str, ...]:
     if not count:
         return ()
     were, them = ("was", "it") if count == 1 else ("were", "them")
-    return (f"{counted(count, 'secret')} {were} left out; the parent's records still have {them}",)
+    return (f"{plural(count, 'secret')} {were} left out; the parent's records still have {them}",)
 
 
 def usable_step(ends: HeadTail, next_step: str) -> str:
@@ -220,7 +220,7 @@ def _loaded(contents: Contents, carried: Carried) -> list[str]:
         return [*loaded, "the digest as it was edited"]
     if contents.digest:
         left_out = f" ({carried.left_out:,} left out)" if carried.left_out else ""
-        loaded.append(f"{counted(carried.messages, 'message')}{left_out}")
+        loaded.append(f"{plural(carried.messages, 'message')}{left_out}")
         loaded.append("lists of files, commands and failures")
     return loaded
 

@@ -44,7 +44,7 @@ from resume_hooks.sessions.record_references import MAX_DIGITS, SHORT, Transcrip
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage import backups
 from resume_hooks.storage.atomic import replace_session
-from resume_hooks.system.text import counted, one_line, plain_line
+from resume_hooks.system.text import one_line, plain_line, plural
 from resume_hooks.transcripts.invariants import Check, require
 from resume_hooks.transcripts.records import mapping
 
@@ -138,7 +138,7 @@ def _split(shown: Sequence[_Shown], room: int) -> list[Sequence[_Shown]]:
 def _part(shown: Sequence[_Shown], room: int) -> SummaryPart:
 
     def gap(first: int, last: int) -> str:
-        return f"… {counted(last - first + 1, 'record')} of turns {shown[first].turn} to {shown[last].turn} left out"
+        return f"… {plural(last - first + 1, 'record')} of turns {shown[first].turn} to {shown[last].turn} left out"
 
     text = fit(HEADING, [one.piece for one in shown], room, gap)
     lines = set(text.split("\n"))

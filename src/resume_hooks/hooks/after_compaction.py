@@ -1,7 +1,7 @@
-"""What a compaction takes that is worth having back: the lineage, and what was said and done that no summary tells.
+"""Restore what a compaction removed: the lineage, and messages and actions that its summary leaves out.
 
-The first message, and with it the lineage, is gone from the context then; a summary keeps little of the rest. What
-was cleared away by the user is not given back.
+A compaction drops the first message, and with it the lineage; its summary keeps little of the rest. What the user
+cleared away is not restored.
 """
 
 from __future__ import annotations
@@ -35,32 +35,32 @@ _WORD = late(r"[^\W_][\w./-]{2,}")
 TOLD = 0.8  # part of the words of a message that a summary has where it need not be told again
 
 
-def given_back(session_id: str, transcript_path: str, most: int = MOST, limit: float = LIMIT) -> str:
-    """What a compaction took and its summary does not tell, in ``most`` characters.
+def text_after_compaction(session_id: str, transcript_path: str, most: int = MOST, limit: float = LIMIT) -> str:
+    """What a compaction removed and its summary leaves out, in ``most`` characters.
 
-    ``""`` where that is nothing, or where it can't be told in ``limit`` seconds.
+    ``""`` if that is nothing, or if finding it takes more than ``limit`` seconds.
     """
     path = named_session(transcript_path, session_id, Where()) or find_session(session_id, Where())
     if path is None:
         return ""
     try:
         with time_limit(seconds=limit):
-            return _facts(path, most)
+            return _facts_before_compaction(path, most)
     except (ResumeHooksError, OSError):
         return ""
 
 
-def _facts(path: str, most: int) -> str:
+def _facts_before_compaction(path: str, most: int) -> str:
     session = session_files.session_file(path)
     lineage = Family(Where()).lineage(path)
-    rows = lineage[_cleared(lineage) :]
-    block = _block(rows, path) if len(rows) > 1 else ""
-    cleared = {row.session_id for row in lineage[: _cleared(lineage)]}
+    rows = lineage[_sessions_before_clear(lineage) :]
+    block = _lineage_text(rows, path) if len(rows) > 1 else ""
+    cleared = {row.session_id for row in lineage[: _sessions_before_clear(lineage)]}
     room = most - len(_HEAD) - len(block) - len("\n\n") * 2
     known = Opening("")
     for reach in (NEAR, None):
         whole = digest_of(session, Where(), reach=reach)
-        digest = without_summary(_without(whole, cleared))
+        digest = without_summary(_without_sessions(whole, cleared))
         # Where the folder stands is of use beside what was said or done there, and nothing alone.
         known = opening(digest, room) if digest.talk or digest.sections.keys() - {NOW.name} else Opening("")
         if not whole.passed_over or known.left_out:
@@ -69,7 +69,7 @@ def _facts(path: str, most: int) -> str:
 
 
 def without_summary(digest: Digest) -> Digest:
-    """A digest without what the latest summary of the client's tells, and without that: the model has it."""
+    """The digest without the client's latest summary and without what that says: the model has both already."""
     summary = next((message for message in reversed(digest.talk) if message.kind is Kind.SUMMARY), None)
     if summary is None:
         return digest
@@ -83,12 +83,12 @@ def without_summary(digest: Digest) -> Digest:
     return selected(digest, is_new)
 
 
-def _cleared(lineage: Sequence[Ancestor]) -> int:
-    """How many of a lineage lie before its last ``/clear``: what was said there is none of the session's own."""
+def _sessions_before_clear(lineage: Sequence[Ancestor]) -> int:
+    """The number of sessions in a lineage before its last ``/clear``, whose messages the user cleared away."""
     return next((at for at in range(len(lineage) - 1, 0, -1) if lineage[at].kind == "clear"), 0)
 
 
-def _block(rows: Sequence[Ancestor], path: str) -> str:
+def _lineage_text(rows: Sequence[Ancestor], path: str) -> str:
     glance = HeadTail(path)
     secrets = secrets_of_ends(glance, spared=[row.session_id for row in rows])
     title, session_id = secrets.redact(glance.title), rows[-1].session_id
@@ -96,6 +96,6 @@ def _block(rows: Sequence[Ancestor], path: str) -> str:
     return lineage_block.shortened(secrets.redact(block), MOST_LINEAGE)
 
 
-def _without(digest: Digest, sessions: Collection[str]) -> Digest:
-    """A digest without what is of some ``sessions`` and of their sub-agents."""
+def _without_sessions(digest: Digest, sessions: Collection[str]) -> Digest:
+    """The digest without the entries of ``sessions`` and of their sub-agents."""
     return selected(digest, lambda row: row.ref.partition(":")[0].partition("/")[0] not in sessions)

@@ -1,7 +1,7 @@
 """The async hook after a session's start: archive what the start had no time for, apply the vault's limits, index.
 
-It is no daemon: it ends with its work, when its time is over, or when the client has left; a headless one may leave
-before its sessions are kept, and so does not count.
+It is not a daemon: it ends with its work, when its time is over, or when the client has left. A headless client may
+leave before its sessions are archived, so its end is not waited for.
 """
 
 from __future__ import annotations
@@ -45,41 +45,44 @@ def main() -> None:
     with contextlib.suppress(OSError, AttributeError):  # Windows has no such call
         os.nice(NICE)
     with contextlib.suppress(OSError, ResumeHooksError):
-        catch_up(event)
+        archive_in_background(event)
     with contextlib.suppress(OSError, ResumeHooksError, ModuleNotFoundError):  # a venv from before an update
-        index()
+        update_index()
     with contextlib.suppress(ModuleNotFoundError):
-        of_parts()
+        run_parts_in_background()
 
 
-def catch_up(event: dict[str, Any]) -> None:
-    """Keep what was left, hold every session, once a day look for ancestors, and let go. OSError, ResumeHooksError."""
+def archive_in_background(event: dict[str, Any]) -> None:
+    """Archive what the start left, link every session, and once a day archive ancestors and apply the vault's limits.
+
+    Raises OSError, ResumeHooksError.
+    """
     headless = reply.is_headless()
     is_over = _stop_condition(HEADLESS_LIMIT, None) if headless else _stop_condition(LIMIT, client_pid())
-    expiring_sessions.archived(event, is_over, waiting=False)
+    expiring_sessions.archive_soon_deleted(event, is_over, waiting=False)
     archive_pending(Where(), is_over)
     claims.sweep(Where())
     with contextlib.suppress(OSError):
         held.look(Where(), is_over)
-    last, now = hook_state.find(_STAMP), time.time()
+    last, now = hook_state.read_note(_STAMP), time.time()
     look, made, seen = (last[key] if hook_state.is_instant(last.get(key)) else 0 for key in ("look", "made", "seen"))
-    if headless or made <= now < look or not hook_state.begin(_STAMP):
+    if headless or made <= now < look or not hook_state.claim_note(_STAMP):
         return
     try:
         all_seen = archive_parents(Where(), seen if seen <= now else 0, is_over)
         policy.apply(Where())
         trash.pack(Where(), is_over)
         look = now + (DAY if all_seen else AGAIN)
-        hook_state.keep(_STAMP, {"look": int(look), "made": int(now), "seen": int(now if all_seen else seen)})
+        hook_state.write_note(_STAMP, {"look": int(look), "made": int(now), "seen": int(now if all_seen else seen)})
     finally:
-        hook_state.end(_STAMP)
+        hook_state.release_note(_STAMP)
 
 
-def index() -> None:
+def update_index() -> None:
     """Bring the search index up to date, unless another command is at it. OSError, ResumeHooksError.
 
-    The stamp says up to when all is in it; ``wait``, that until ``look`` nothing is to be done, whatever is said by
-    then: no index can be kept.
+    The stamp names the time up to which everything is indexed; with ``wait`` nothing is done before ``look``, since
+    the index could not be written.
     """
     if reply.is_headless():
         return
@@ -91,14 +94,14 @@ def index() -> None:
             return
     except ResumeHooksError:
         pause, wait = AGAIN, True
-    hook_state.keep(_INDEXED, {"look": begun + pause, "made": begun, "wait": wait})
-    os.utime(hook_state.place(_INDEXED), (begun, begun))
+    hook_state.write_note(_INDEXED, {"look": begun + pause, "made": begun, "wait": wait})
+    os.utime(hook_state.note_path(_INDEXED), (begun, begun))
 
 
-def of_parts() -> None:
-    """Have parts do what can wait until a start is over, with a user at it.
+def run_parts_in_background() -> None:
+    """Have the parts do work that can wait until a start is over; nothing in a headless run.
 
-    Each is given where things are, and what tells that its time is over.
+    Each function gets a ``Where``, and a function that returns whether its time is over.
     """
     if reply.is_headless():
         return
@@ -107,6 +110,6 @@ def of_parts() -> None:
 
 
 def _stop_condition(seconds: float, client: int | None) -> Callable[[], bool]:
-    """Tells whether time is over: after so many seconds, or once a client is gone."""
+    """A function that returns whether ``seconds`` are over, or the client has ended."""
     until = time.monotonic() + seconds
     return lambda: time.monotonic() > until or (client is not None and not process_runs(client))

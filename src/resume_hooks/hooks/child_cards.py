@@ -13,7 +13,7 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.sessions.child_titles import word_of
 from resume_hooks.system.clipboard import Copied
-from resume_hooks.system.invocation import as_typed
+from resume_hooks.system.invocation import with_shell_commands
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.head_tail import HeadTail
 
@@ -24,7 +24,7 @@ INTERRUPTED = "[Request interrupted by user"
 
 
 def child_card(done: str, receipt: Receipt, copied: Copied, facts: Sequence[str], *, slash: bool) -> str:
-    """Show a child that was made: ``done`` says how, ``facts`` are lines of what it holds."""
+    """The card of a new session: ``done`` says how it was made, ``facts`` are lines on what it holds."""
     busy = not slash and is_busy(receipt.parent_file)
     # Beside a working model the client shows 40 columns of the last line, and nothing where one line is wide (2.1.330).
     keys = " · paste when done" if busy and copied.how != "not copied" else ""
@@ -35,24 +35,24 @@ def child_card(done: str, receipt: Receipt, copied: Copied, facts: Sequence[str]
         *([] if receipt.written else [f"  {again}"]),
         f"  {receipt.sizes}",
         *(f"  {fact}" for fact in facts),
-        *(f"  note: {as_typed(warning)}" for warning in receipt.warnings),
+        *(f"  note: {with_shell_commands(warning)}" for warning in receipt.warnings),
         *([] if os.path.isdir(receipt.folder) else [f"  note: {receipt.folder} is gone: use the first of these"]),
         f"  in Claude Code   {receipt.in_client}",
         *([] if busy else [f"  in a shell       {receipt.shell}"]),
         *([] if slash or busy else [f"  {WHY_CTRL_C}"]),
     ]
-    return "\n".join([*lines, _paste_line(copied, slash=slash, busy=busy)])
+    return "\n".join([*lines, _last_card_line(copied, slash=slash, busy=busy)])
 
 
-def opened(receipt: Receipt) -> str:
-    """What is said in a child that the client opened by itself, and that looks like the session it came from."""
+def opened_child_text(receipt: Receipt) -> str:
+    """The first line in a new session that the client opened by itself, since it looks like the old one."""
     back = f"/resume {receipt.parent_session_id}"
     took = f"about {receipt.tokens_after:,} tokens, where the old one has {receipt.tokens_before:,}"
     return f"This is the new session, {receipt.title}: {took}. Back to the old one: {back}"
 
 
-def _paste_line(copied: Copied, *, slash: bool, busy: bool) -> str:
-    """How to get into the child; most clients put a ``>`` prompt back into the input box, 2.1.112 does not."""
+def _last_card_line(copied: Copied, *, slash: bool, busy: bool) -> str:
+    """The last line, on how to open the child; most clients put a ``>`` prompt back into the box, 2.1.112 does not."""
     if copied.how != "not copied":
         return paste_line(copied, slash=slash, busy=busy)
     if busy:
@@ -61,7 +61,7 @@ def _paste_line(copied: Copied, *, slash: bool, busy: bool) -> str:
 
 
 def paste_line(copied: Copied, *, slash: bool, busy: bool) -> str:
-    """What to press for a text that is on the clipboard, or may be."""
+    """The keys to press for a text that is, or may be, on the clipboard."""
     if copied.how == "sent":
         if busy:
             return "Sent to the clipboard: paste it later."

@@ -1,4 +1,4 @@
-"""What the client is to hold instead of its conversation when it compacts: a trim, or a digest with the last turns.
+"""The client's compaction, answered by a trim of the conversation, or by a digest with the last turns.
 
 Invariant: whatever goes wrong, the conversation stays as it is where the user asked for a trim, and the client's own
 compaction goes on where it wanted one.
@@ -19,14 +19,14 @@ from resume_hooks.derive.trim.options import KEEP_RECENT, parse
 from resume_hooks.derive.trim.plan import SessionScan
 from resume_hooks.errors import NothingToTrim, PlanOutdated, UsageError
 from resume_hooks.hooks import hook_state, reply
-from resume_hooks.hooks.after_compaction import given_back
+from resume_hooks.hooks.after_compaction import text_after_compaction
 from resume_hooks.hooks.request import time_limit
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.reading.digest.opening import characters
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.claude_settings import policy_file
-from resume_hooks.system.invocation import typed
+from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records
 
@@ -68,13 +68,13 @@ TITLE = "(trimmed in place by resume-hooks; no model is asked)"
 AT_LINE = "({chosen} of resume-hooks; no model is asked)"  # both stand behind the client's own ``/compact``
 
 
-def begin(text: str, event: dict[str, Any]) -> dict[str, Any]:
-    """What the module is to do for ``here``: run the client's compaction, which asks back.
+def begin_in_place(text: str, event: dict[str, Any]) -> dict[str, Any]:
+    """The module's instructions for ``here``: run the client's compaction, which asks us again.
 
     UsageError for options; NothingToTrim where the client would not ask back, and send a request of its own.
     """
     if why := why_not_asked(event):
-        raise NothingToTrim(f"Nothing was trimmed here: {why}", f"A trimmed copy: {typed('trim')}, or type /trim.")
+        raise NothingToTrim(f"Nothing was trimmed here: {why}", f"A trimmed copy: {in_shell('trim')}, or type /trim.")
     options = text.removeprefix(HERE).strip()
     parse(options)
     return {"compact": TITLE, "options": options}
@@ -93,13 +93,13 @@ def why_not_asked(event: dict[str, Any]) -> str:
     return ""
 
 
-def answer(event: dict[str, Any]) -> dict[str, Any]:
-    """What the module answers the client's compaction with; ``{}`` leaves it to the client. Raises ResumeHooksError."""
+def answer_compaction(event: dict[str, Any]) -> dict[str, Any]:
+    """The module's answer to the client's compaction; ``{}`` leaves it to the client. Raises ResumeHooksError."""
     session_id, where = reply.field(event, "session_id"), Where()
     path = reply.transcript(event, session_id, where) if is_session_id(session_id) else None
     if path is None:
         raise NothingToTrim("There is nothing to trim: this session has no transcript yet", "Send a prompt first.")
-    work = {AUTO: _automatic, LINE: _at_line}.get(reply.field(event, "trigger"), _asked)
+    work = {AUTO: _compact_when_full, LINE: _compact_at_line}.get(reply.field(event, "trigger"), _trim_asked_for)
     for pause in PAUSES:
         with contextlib.suppress(PlanOutdated):
             return work(locate.session_file(path), event, where)
@@ -107,100 +107,100 @@ def answer(event: dict[str, Any]) -> dict[str, Any]:
     return work(locate.session_file(path), event, where)
 
 
-def _asked(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
-    with time_limit(typed(f"trim {session.session_id}"), LIMIT):
+def _trim_asked_for(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
+    with time_limit(in_shell(f"trim {session.session_id}"), LIMIT):
         scanned = plan.read(session)
         options = parse(reply.field(event, "options"))
-        decided = in_client.plan(scanned, _shown(event), options, where)
+        decided = in_client.plan(scanned, _shown_messages(event), options, where)
     if not in_client.pays(decided.decision, options):
         raise NothingToTrim(f"A trim would save about {decided.decision.savings.tokens:,} tokens, too few")
-    return _given(session.session_id, decided, decided.decision.after.tokens, "")
+    return _compaction_reply(session.session_id, decided, decided.decision.after.tokens, "")
 
 
-def declining(event: dict[str, Any]) -> Callable[[str], dict[str, Any]]:
-    """What is answered in the place of a plan, made of the reason: the user is told who asked for one."""
+def decline_compaction(event: dict[str, Any]) -> Callable[[str], dict[str, Any]]:
+    """A function that makes an answer from the reason why there is no plan; it is empty if nobody asked for one."""
     asked = isinstance(event.get("options"), str) or reply.field(event, "trigger") == LINE
     return lambda text: {"skip": plain_line(text).removeprefix("resume-hooks: ")} if asked else {}
 
 
-def choice(event: dict[str, Any]) -> dict[str, Any]:
-    """Tell once what else can happen when a session is full, of which ``args`` per cent are used. OSError."""
+def compaction_choice(event: dict[str, Any]) -> dict[str, Any]:
+    """Name the alternatives to the client's compaction, once, when ``args`` per cent are used. Raises OSError."""
     percent = reply.field(event, "args")
-    if not percent.isdigit() or int(percent) < tells_from().get("tells", 101):
+    if not percent.isdigit() or int(percent) < choice_percent().get("tells", 101):
         return {}
-    hook_state.keep(TOLD, {"at": time.time()})
-    return {"text": CHOICE.format(percent=percent, trim=typed(f"config {SETTING} {TRIM}"), size=settings.USUAL_SIZE)}
+    hook_state.write_note(TOLD, {"at": time.time()})
+    return {"text": CHOICE.format(percent=percent, trim=in_shell(f"config {SETTING} {TRIM}"), size=settings.USUAL_SIZE)}
 
 
-def tells_from() -> dict[str, Any]:
-    """The per cent of a context from which on there is a choice to tell of; nothing where it was told, or is set."""
+def choice_percent() -> dict[str, Any]:
+    """The percentage of the context at which to name them; nothing if that was done, or the user has chosen."""
     percent = settings.number("notice_percent")
-    is_known = settings.load()[SETTING].source != "default" or hook_state.find(TOLD)
+    is_known = settings.load()[SETTING].source != "default" or hook_state.read_note(TOLD)
     return {} if not percent or is_known else {"tells": percent}
 
 
-def line() -> dict[str, Any]:
-    """What the module runs at a turn's end, ``from`` so many tokens on; nothing where the setting names no line."""
-    chosen, _, tokens = _chosen()
+def compaction_line() -> dict[str, Any]:
+    """The compaction that the module runs at a turn's end above ``from`` tokens; nothing without such a setting."""
+    chosen, _, tokens = _compaction_setting()
     return {"line": {"from": tokens, "trigger": LINE, "compact": AT_LINE.format(chosen=chosen)}} if tokens else {}
 
 
-def _chosen() -> tuple[str, str, int]:
+def _compaction_setting() -> tuple[str, str, int]:
     """The setting, the way that it names, and its line in tokens, 0 for none."""
     chosen = str(settings.load()[SETTING].value)
     way, _, thousands = chosen.partition("@")
     return chosen, way, 1_000 * int(thousands[:-1] or 0)
 
 
-def _automatic(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
-    """What the client is to hold where it compacts by itself; no messages leave it to it, by choice or for the size."""
-    chosen, way, _ = _chosen()
+def _compact_when_full(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
+    """The conversation for a client that compacts by itself; without messages the client makes its own summary."""
+    chosen, way, _ = _compaction_setting()
     if way == CLIENT:
         return {}
-    given = _smaller(session, event, where, way)
+    given = _make_smaller(session, event, where, way)
     if not given:
         return {"remark": LEFT.format(chosen=chosen)}
     return {**given, "remark": DONE.format(chosen=chosen) + given["remark"]}
 
 
-def _at_line(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
-    """What it is to hold between two turns, where the line was passed. NothingToTrim leaves all as it is."""
-    chosen, way, tokens = _chosen()
-    given = _smaller(session, event, where, way, tokens) if tokens else {}
+def _compact_at_line(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
+    """The conversation between two turns, once the line is passed. NothingToTrim leaves it as it is."""
+    chosen, way, tokens = _compaction_setting()
+    given = _make_smaller(session, event, where, way, tokens) if tokens else {}
     if not given:
         raise NothingToTrim(FREES_LITTLE.format(chosen=chosen) if tokens else f"{SETTING} is {chosen}")
     before, after = (round(given[name] / 1_000) for name in ("before", "after"))
     return {**given, "remark": PASSED.format(chosen=chosen, before=before, after=after)}
 
 
-def _smaller(session: SessionFile, event: dict[str, Any], where: Where, way: str, most: int = 0) -> dict[str, Any]:
-    """What the client is to hold, nothing where that frees too little; between turns where a line, ``most``, counts."""
+def _make_smaller(session: SessionFile, event: dict[str, Any], where: Where, way: str, most: int = 0) -> dict[str, Any]:
+    """The smaller conversation, ``{}`` if that frees too little; ``most`` tokens is the line, 0 when it is full."""
     started = time.monotonic()
     is_handoff = way != TRIM
     room = characters(tokens_named(way)) if is_handoff else BESIDE_TRIM
-    facts = given_back(session.session_id, session.path, room, LIMIT / 2)
+    facts = text_after_compaction(session.session_id, session.path, room, LIMIT / 2)
     if is_handoff and not facts:
         return {}
     with time_limit(seconds=LIMIT - (time.monotonic() - started)):
-        scanned, shown = plan.read(session), _shown(event)
+        scanned, shown = plan.read(session), _shown_messages(event)
         chain = scanned.transcript.chain
         if most and chain[0].boundary and sum(node.prompt and not node.copied for node in chain) < REST:
             # A client that started anew knows of none.
             raise NothingToTrim(f"Fewer than {REST} turns since the last time")
         aim = round(min(scanned.context.tokens, most or scanned.context.tokens) * SHRUNK)
-        reach = _reach(scanned, shown, aim if is_handoff else 0, is_between=bool(most))
+        reach = _rebuilt_range(scanned, shown, aim if is_handoff else 0, is_between=bool(most))
         decided = in_client.plan(scanned, shown, parse(f"--target-tokens {aim}"), where, reach)
-    dropped = _tokens(scanned, shown[: reach.start])
+    dropped = _tokens_of_messages(scanned, shown[: reach.start])
     after = round(decided.decision.after.tokens - dropped + len(facts) / scanned.scale.ratio)
     if after > scanned.context.tokens * FITS or scanned.context._replace(tokens=after).compacts_at_once:
         return {}
-    return _given(session.session_id, decided, after, facts)
+    return _compaction_reply(session.session_id, decided, after, facts)
 
 
-def _reach(scanned: SessionScan, shown: Sequence[ShownMessage], aim: int, *, is_between: bool) -> Reach:
-    """What is built anew: all, or what stands before the last prompt, whose turn runs.
+def _rebuilt_range(scanned: SessionScan, shown: Sequence[ShownMessage], aim: int, *, is_between: bool) -> Reach:
+    """The range of messages to rebuild: all, or those before the last prompt, whose turn runs.
 
-    With an ``aim`` of that the last turns that fit in there; between turns the last one in any case.
+    With an ``aim`` in tokens only the last turns that fit; between turns always the last one.
     """
     prompts = {node.uuid for node in scanned.transcript.chain if node.prompt}
     known = {node.uuid for node in scanned.transcript.chain}
@@ -211,37 +211,40 @@ def _reach(scanned: SessionScan, shown: Sequence[ShownMessage], aim: int, *, is_
     if not aim:
         return Reach(0, end)
     recent = [place for place in starts if place < end][-KEEP_RECENT:]
-    fitting = (place for place in recent if _tokens(scanned, shown[place:]) <= aim)
+    fitting = (place for place in recent if _tokens_of_messages(scanned, shown[place:]) <= aim)
     return Reach(next(fitting, starts[-1]), end)
 
 
-def _tokens(scanned: SessionScan, shown: Sequence[ShownMessage]) -> float:
+def _tokens_of_messages(scanned: SessionScan, shown: Sequence[ShownMessage]) -> float:
     handles = {one.handle for one in shown}
     return sum(node.characters for node in scanned.transcript.chain if node.uuid in handles) / scanned.scale.ratio
 
 
-def _shown(event: dict[str, Any]) -> list[ShownMessage]:
-    """The messages that the client holds. UsageError for what can't be read."""
+def _shown_messages(event: dict[str, Any]) -> list[ShownMessage]:
+    """The messages that the client holds. UsageError if none can be read."""
     rows = records.objects(event.get("messages"))
     if not rows:
         raise UsageError("Claude Code showed no messages")
     return [
         ShownMessage(
-            records.string(row, "handle"), records.string(row, "role"), _words(row, "calls"), _words(row, "results")
+            records.string(row, "handle"),
+            records.string(row, "role"),
+            _strings_in_field(row, "calls"),
+            _strings_in_field(row, "results"),
         )
         for row in rows
     ]
 
 
-def _words(row: dict[str, Any], name: str) -> tuple[str, ...]:
+def _strings_in_field(row: dict[str, Any], name: str) -> tuple[str, ...]:
     value = row.get(name)
     return tuple(word for word in value if isinstance(word, str)) if isinstance(value, list) else ()
 
 
-def _given(session_id: str, decided: InClient, after: int, opening: str) -> dict[str, Any]:
-    """The answer as the module takes it; a note is left that nothing was lost."""
+def _compaction_reply(session_id: str, decided: InClient, after: int, opening: str) -> dict[str, Any]:
+    """The answer in the module's form; it notes that this compaction was ours, so that nothing is restored later."""
     before = decided.decision.before.tokens
-    hook_state.keep(hook_state.answered(session_id), {"at": time.time()})
+    hook_state.write_note(hook_state.compaction_note(session_id), {"at": time.time()})
     return {
         "opening": [opening] if opening else [],
         **{name: getattr(decided, name) for name in ("messages", "texts", "results", "inputs", "gone")},

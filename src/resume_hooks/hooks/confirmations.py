@@ -1,7 +1,7 @@
 """The open questions of a session, one of each kind: what was asked, and when; a small private file each.
 
 Invariant: a question counts only if this user's own engine wrote it, for this very session, within ``OPEN`` seconds;
-anything else that lies in its place is no question.
+anything else in its place is ignored.
 """
 
 from __future__ import annotations
@@ -36,60 +36,60 @@ class Question(NamedTuple):
         return not self.child and -SKEW <= time.time() - self.asked <= OPEN
 
 
-def keep(question: Question) -> None:
+def store_question(question: Question) -> None:
     """Store a question in place of the session's last one; sweeps old ones. OSError where that can't be done."""
-    hook_state.sweep(f"{question.kind}-")
-    hook_state.keep(_name(question.session_id, question.kind), question._asdict())
+    hook_state.sweep_notes(f"{question.kind}-")
+    hook_state.write_note(_question_note_name(question.session_id, question.kind), question._asdict())
 
 
-def find(session_id: str, kind: str = TRIM) -> Question | None:
-    """The last question of a session, open or not; None where there is none that can be trusted."""
-    return _question(hook_state.find(_name(session_id, kind)), session_id, kind)
+def find_question(session_id: str, kind: str = TRIM) -> Question | None:
+    """The last question of a session, open or not; None without one that can be trusted."""
+    return _parse_question_note(hook_state.read_note(_question_note_name(session_id, kind)), session_id, kind)
 
 
-def settled(session_id: str, kind: str = TRIM) -> Question | None:
-    """The last question of a session; one that another prompt is acting on is waited for: it comes back with its child.
+def wait_for_question(session_id: str, kind: str = TRIM) -> Question | None:
+    """The last question of a session; if another prompt is acting on it, wait until it has its child.
 
-    None where that takes longer than ``hook_state.WAIT``.
+    None if that takes longer than ``hook_state.WAIT``.
     """
-    hook_state.wait(_name(session_id, kind), lambda: find(session_id, kind) is not None)
-    return find(session_id, kind)
+    hook_state.wait_for_note(_question_note_name(session_id, kind), lambda: find_question(session_id, kind) is not None)
+    return find_question(session_id, kind)
 
 
-def take(session_id: str, kind: str = TRIM) -> bool:
-    """Use a session's question up; False where it is gone already. Of two takers one gets it."""
-    return hook_state.take(_name(session_id, kind))
+def consume_question(session_id: str, kind: str = TRIM) -> bool:
+    """Consume a session's question; False if it is gone already. Of two callers one succeeds."""
+    return hook_state.consume_note(_question_note_name(session_id, kind))
 
 
-def begin(question: Question) -> bool:
-    """Use a question up to make what it asks for; of several one gets it, and others can tell that.
+def claim_question(question: Question) -> bool:
+    """Consume a question to act on it. Of several callers one succeeds, and the others can see that.
 
-    False also where it is not the session's question any more: answered, or another one.
+    False also if the session's question has been answered, or replaced.
     """
-    name = _name(question.session_id, question.kind)
-    if not hook_state.begin(name):
+    name = _question_note_name(question.session_id, question.kind)
+    if not hook_state.claim_note(name):
         return False
-    if find(question.session_id, question.kind) == question and hook_state.take(name):
+    if find_question(question.session_id, question.kind) == question and hook_state.consume_note(name):
         return True
-    hook_state.end(name)
+    hook_state.release_note(name)
     return False
 
 
-def end(session_id: str, kind: str = TRIM) -> None:
-    """Whoever began is done; its question was kept again before."""
-    hook_state.end(_name(session_id, kind))
+def release_question(session_id: str, kind: str = TRIM) -> None:
+    """End a claim; the question was stored again before, with its child."""
+    hook_state.release_note(_question_note_name(session_id, kind))
 
 
-def is_begun(session_id: str, kind: str = TRIM) -> bool:
-    """Whether another prompt is making what was confirmed."""
-    return hook_state.is_begun(_name(session_id, kind))
+def is_question_claimed(session_id: str, kind: str = TRIM) -> bool:
+    """Whether another prompt is acting on the confirmed question."""
+    return hook_state.is_note_claimed(_question_note_name(session_id, kind))
 
 
-def _name(session_id: str, kind: str) -> str:
+def _question_note_name(session_id: str, kind: str) -> str:
     return f"{kind}-{session_id}.json"
 
 
-def _question(found: dict[str, Any], session_id: str, kind: str) -> Question | None:
+def _parse_question_note(found: dict[str, Any], session_id: str, kind: str) -> Question | None:
     options, asked, child = found.get("options"), found.get("asked"), found.get("child")
     if found.get("session_id") != session_id or not hook_state.is_instant(asked):
         return None

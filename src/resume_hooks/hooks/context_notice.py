@@ -39,25 +39,25 @@ def main() -> None:
     with contextlib.suppress(OSError, ResumeHooksError):
         line = notice(session_id, path)
         if line:
-            reply.write(json.dumps({"systemMessage": line}).encode())
+            reply.write_reply(json.dumps({"systemMessage": line}).encode())
 
 
 def learn(session_id: str, window: object) -> None:
     """Keep the window that the client measured, for all that count; of another one nothing was said yet."""
     name = f"{NOTES}{session_id}.json"
-    if is_session_id(session_id) and positive(window) and hook_state.find(name).get("window") != window:
+    if is_session_id(session_id) and positive(window) and hook_state.read_note(name).get("window") != window:
         with contextlib.suppress(OSError):
-            hook_state.keep(name, {"window": window})
+            hook_state.write_note(name, {"window": window})
 
 
 def notice(session_id: str, path: str) -> str:
     """The line to show of a session, ``""`` where none is due. OSError where no note can be kept: no line then."""
     name = f"{NOTES}{session_id}.json"
-    note = hook_state.find(name)
+    note = hook_state.read_note(name)
     told = positive(note.get("told"))
-    hook_state.sweep(NOTES, KEPT)
+    hook_state.sweep_notes(NOTES, KEPT)
     # First of all: a turn's end never waits again for a session that takes too long to read.
-    hook_state.keep(name, note | {"look": NEVER, "told": told})
+    hook_state.write_note(name, note | {"look": NEVER, "told": told})
     percent, ends = settings.number("notice_percent"), HeadTail(path)
     if not percent:
         return ""
@@ -69,7 +69,7 @@ def notice(session_id: str, path: str) -> str:
         told = context.window
     larger = 0 if window or most else tokens.LARGE_WINDOW
     ahead = [_limit(_room(size, most), percent) for size in (context.window, larger) if size > told]
-    hook_state.keep(name, note | {"look": ahead[0] if ahead else NEVER, "told": told})
+    hook_state.write_note(name, note | {"look": ahead[0] if ahead else NEVER, "told": told})
     return _line(path, acted_on(context, most)) if due else ""
 
 
@@ -89,7 +89,7 @@ def band(session_id: str, path: str | None, used: int) -> dict[str, Any]:
         shown = {"look": NEVER, "from": limit, "window": room, "band": text}
     # Last of all: an engine that ends before it answered has kept the Stop hook from nothing.
     name = f"{NOTES}{session_id}.json"
-    hook_state.keep(name, hook_state.find(name) | {"look": NEVER, "told": max(window, tokens.LARGE_WINDOW)})
+    hook_state.write_note(name, hook_state.read_note(name) | {"look": NEVER, "told": max(window, tokens.LARGE_WINDOW)})
     return shown
 
 

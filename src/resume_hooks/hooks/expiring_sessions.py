@@ -1,7 +1,7 @@
-"""Sessions near their end: a start keeps them before the client deletes them, once that was told.
+"""Archive sessions that the client is about to delete, once the user was told about that.
 
-The shell asks only when it is time, by a stamp a project that is left here: ``due-<project folder>.json``. What does
-not fit into the start is done by ``later``, the hook that nobody waits for, or at the next start.
+The shell asks only when it is due, by a stamp for each project: ``due-<project folder>.json``. What does not fit into
+the start is left to ``later``, the hook that nobody waits for, or to the next start.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from resume_hooks.paths import Where, private_folder
 from resume_hooks.sessions.archived.layout import vault
 from resume_hooks.sessions.held_links import apart
 from resume_hooks.system.claude_settings import kept_days
-from resume_hooks.system.invocation import typed
-from resume_hooks.system.text import counted
+from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.text import plural
 
 LIMIT = 0.03  # seconds that a start spends on keeping, the last session begun aside; the client waits
 
@@ -32,12 +32,12 @@ OWN, ALL = "due", "later"
 _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 
 
-def kept(event: dict[str, Any]) -> str:
-    """Keep what ends soon, within the limit; the line to say of it, ``""`` for none and in headless runs.
+def archive_line(event: dict[str, Any]) -> str:
+    """Archive sessions that end soon, within the limit; the line to show, ``""`` for none and in headless runs.
 
     OSError where the state folder can't be written.
     """
-    done = archived(event, _Watch(LIMIT), waiting=True)
+    done = archive_soon_deleted(event, _Watch(LIMIT), waiting=True)
     if done is None or reply.is_headless():
         return ""
     more = f", {done.left:,} more to come" if done.left else ""
@@ -47,8 +47,8 @@ def kept(event: dict[str, Any]) -> str:
     return " · ".join(filter(None, (said, once, announcement(Where()))))
 
 
-def archived(event: dict[str, Any], is_over: Callable[[], bool], *, waiting: bool) -> Slice | None:
-    """Keep what ends soon until time is over, and leave the stamps; None where another start is at it.
+def archive_soon_deleted(event: dict[str, Any], is_over: Callable[[], bool], *, waiting: bool) -> Slice | None:
+    """Archive sessions that end soon until time is over, and write the stamps; None if another start is doing it.
 
     OSError where the state folder can't be written.
     """
@@ -57,26 +57,26 @@ def archived(event: dict[str, Any], is_over: Callable[[], bool], *, waiting: boo
         return None
     claim = f"{OWN}-{project}.json"
     private_folder(Where().state, Where())
-    private_folder(os.path.dirname(hook_state.place(claim)), Where())
-    if not hook_state.begin(claim):
+    private_folder(os.path.dirname(hook_state.note_path(claim)), Where())
+    if not hook_state.claim_note(claim):
         return None
     try:
         made = time.time()
-        done = archive_expiring(project, started_in(event), Where(), is_over, waiting=waiting)
+        done = archive_expiring(project, start_folder(event), Where(), is_over, waiting=waiting)
         for kind in (OWN,) if waiting else (OWN, ALL):
-            hook_state.keep(f"{kind}-{project}.json", {"look": int(done.look), "made": int(made)})
+            hook_state.write_note(f"{kind}-{project}.json", {"look": int(done.look), "made": int(made)})
         return done
     finally:
-        hook_state.end(claim)
+        hook_state.release_note(claim)
 
 
-def started_in(event: dict[str, Any]) -> str:
+def start_folder(event: dict[str, Any]) -> str:
     """The folder that the client was started in, whose settings decide."""
     return os.environ.get("CLAUDE_PROJECT_DIR") or reply.field(event, "cwd") or os.getcwd()
 
 
 class _Watch:
-    """Tells whether time is over; it runs from the first question on, which is asked once something is to be kept."""
+    """Whether time is over; it starts with the first call, which comes once there is something to archive."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -94,18 +94,18 @@ TOLD = (
 
 
 def vault_line(event: dict[str, Any], where: Where) -> str:
-    """What is told once before anything is archived, and what decides it; ``""`` where that is decided. OSError."""
+    """The announcement of the vault, shown once before anything is archived; ``""`` once it is decided. OSError."""
     if not permission.is_open(where):
         return ""
-    folder = started_in(event)
+    folder = start_folder(event)
     has_to_copy = pending.pending_ids(where) or any(apart(where)) or expiring.outlook(folder, where).unkept
     if not has_to_copy or not permission.is_first(where):
         return ""
     days = kept_days(folder, where)
     return TOLD.format(
-        age="" if days is None else f" after {counted(days, 'day')}",
+        age="" if days is None else f" after {plural(days, 'day')}",
         room=settings.VAULT.replace("G", " GB"),
         awaited=permission.awaited(where),
-        on=typed("config vault on"),
-        off=typed("config vault off"),
+        on=in_shell("config vault on"),
+        off=in_shell("config vault off"),
     )

@@ -1,4 +1,4 @@
-"""What works before the engine is installed, or where its venv no longer loads. Standard library, Python 3.9.
+"""Triggers that work before the engine is installed, or if its venv no longer loads. Standard library, Python 3.9.
 
 ``>resume`` and ``>session`` still copy the id; ``>handoff`` says what is missing and for how long. A venv that does not
 load (the system's Python moved on, packages were removed) is marked, so that the installer builds it anew: its copy of
@@ -18,10 +18,10 @@ from typing import Any, Dict, Optional
 from resume_hooks.hooks import reply
 from resume_hooks.hooks.plain_cards import help_card, pasted_card, session_card
 from resume_hooks.hooks.reply import host_of
-from resume_hooks.hooks.triggers import BARE, ROWS, UNASKED, Trigger, of_command, recognise
+from resume_hooks.hooks.triggers import BARE, ROWS, UNASKED, Trigger, recognise_trigger, trigger_of_command
 from resume_hooks.paths import is_session_id, read_object
 from resume_hooks.system.clipboard import NOT_COPIED, copy
-from resume_hooks.system.invocation import typed
+from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.text import plain
 
 LOCK = "requirements.lock"
@@ -32,66 +32,72 @@ _BEGUN = "now, in the background: about half a minute."
 def main() -> None:
     """Answer the event on stdin; writes nothing where the prompt passes. Never raises."""
     event = reply.read_stdin()
-    trigger = recognise(reply.field(event, "prompt")) if event else None
+    trigger = recognise_trigger(reply.field(event, "prompt")) if event else None
     if event is not None and trigger is not None:
-        reply.write(reply.block(answer(trigger, reply.field(event, "session_id")), host_of(event)))
+        reply.write_reply(
+            reply.block_reply(answer_without_engine(trigger, reply.field(event, "session_id")), host_of(event))
+        )
 
 
 def main_of_module() -> int:
-    """Answer the module inside the client, which shows a text; what it returns is the exit status."""
+    """Answer the module inside the client, which shows a text; return the exit status."""
     event = reply.read_stdin()
     if event is None:
         return 1
-    trigger = of_command(reply.field(event, "command"), reply.field(event, "args").strip())
+    trigger = trigger_of_command(reply.field(event, "command"), reply.field(event, "args").strip())
     is_typed = trigger.verb in ROWS and trigger.verb != UNASKED
     # An id is of no use to who is in the session.
-    text = _state_and_remedy() if trigger.verb == "resume" else answer(trigger, reply.field(event, "session_id"))
+    text = (
+        _state_and_remedy()
+        if trigger.verb == "resume"
+        else answer_without_engine(trigger, reply.field(event, "session_id"))
+    )
     told = {"text": plain(text).removeprefix("resume-hooks: ")} if is_typed else {}
-    reply.write(json.dumps(told).encode())
+    reply.write_reply(json.dumps(told).encode())
     return 0
 
 
-def answer(trigger: Trigger, session_id: str) -> str:
+def answer_without_engine(trigger: Trigger, session_id: str) -> str:
     """The text to show for a trigger without the engine."""
     if trigger.pasted:
         return pasted_card(trigger.text)
     if trigger.verb == "help":
-        return f"{_state_and_remedy()}\n\n{help_card(typed('--help'), trigger)}"
+        return f"{_state_and_remedy()}\n\n{help_card(in_shell('--help'), trigger)}"
     if trigger.verb in {"resume", "session"} and is_session_id(session_id):
         card = session_card(session_id, NOT_COPIED if trigger.sign == BARE else copy(session_id), trigger)
         return f"{_state_and_remedy()}\n\n{card}" if trigger.verb == "resume" else card
     kept = f"\n\nYour text was not sent: {trigger.text}" if trigger.text else ""
-    return f"resume-hooks: {trigger.name(trigger.verb)} needs the engine. {engine_state()}{kept}\n\n{_what_next()}"
+    return f"resume-hooks: {trigger.name(trigger.verb)} needs the engine. {engine_state()}{kept}\n\n{_retry_text()}"
 
 
 def engine_state() -> str:
     """One sentence on the engine's installation, from the state file that the installer keeps."""
     state = _installer_state()
     if state.get("state") == "installing":
-        return f"The engine is being installed{_since(state.get('started'))}."
+        return f"The engine is being installed{_elapsed_text(state.get('started'))}."
     if state.get("state") == "failed":
         error = state.get("error") or "see install.log in the data folder of the plugin"
         return f"The engine's installation failed: {error}."
-    venv = _venv()
+    venv = _plugin_venv()
     if venv and state.get("state") == "ready" and os.path.isdir(venv) and not os.path.lexists(os.path.join(venv, LOCK)):
         return f"The engine's packages no longer load; they are installed anew {_BEGUN}"
     return f"The engine is not installed yet; its packages are installed {_BEGUN}"
 
 
-def _what_next() -> str:
+def _retry_text() -> str:
     if _installer_state().get("state") != "failed":
         return "Try again in half a minute."
     log = os.path.join(os.environ.get("CLAUDE_PLUGIN_DATA", ""), "install.log")
     named = f"Log: {log}\n" if os.path.isfile(log) else ""
-    return f"{named}{_installing()}\n\nThen try again."
+    return f"{named}{_install_text()}\n\nThen try again."
 
 
 def _state_and_remedy() -> str:
     failed = _installer_state().get("state") == "failed"
-    return f"{engine_state()}\n{_installing()}" if failed else engine_state()
+    return f"{engine_state()}\n{_install_text()}" if failed else engine_state()
 
 
-def _installing() -> str:
+def _install_text() -> str:
     return f"To install it now, in a shell:\n  {install_command()}"
 
 
@@ -106,7 +112,7 @@ def _installer_state() -> Dict[str, Any]:
     return read_object(os.path.join(data, "install.json")) if data else {}
 
 
-def _since(started: object) -> str:
+def _elapsed_text(started: object) -> str:
     """``, for 12 s so far``, from the epoch time at which the installer began."""
     if not isinstance(started, (int, float)) or not 0 < started < time.time():
         return ""
@@ -114,13 +120,13 @@ def _since(started: object) -> str:
 
 
 def mark_venv() -> None:
-    """Something of the engine could not be imported; marks the venv where it is the plugin's own that runs this."""
-    venv = _venv()
+    """Mark the venv as broken if it is the plugin's own: a module of the engine could not be imported."""
+    venv = _plugin_venv()
     if venv and os.path.realpath(sys.prefix) == os.path.realpath(venv):
         with contextlib.suppress(OSError):
             os.unlink(os.path.join(venv, LOCK))
 
 
-def _venv() -> Optional[str]:
+def _plugin_venv() -> Optional[str]:
     data = os.environ.get("CLAUDE_PLUGIN_DATA")
     return os.path.join(data, "venv") if data else None

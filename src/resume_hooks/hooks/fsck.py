@@ -1,6 +1,6 @@
 """A request that the API refused: what is broken in the session, and a repaired copy of it, where that mends it.
 
-Invariant: an error that is none of the conversation's form is answered with nothing, before any file is looked at.
+Invariant: an error that does not concern the conversation's form gets an empty answer, before any file is read.
 """
 
 from __future__ import annotations
@@ -32,43 +32,43 @@ def answer(request: Request) -> TriggerAnswer:
     handoff = request.trigger.name("handoff")
     fresh = f"{handoff} {FRESH}"
     if request.text == "yes":
-        return _made(request)
+        return _answer_with_repair(request)
     if STATUS not in request.text:
         return show(f"This session stays as it is. Later: {handoff}, or in a shell: {request.command} --repair")
     kinds = defects_behind(request.text)
     if not kinds:
         return show("")
     try:
-        decided = _decide(request)
+        decided = _plan_repair_of_request(request)
     except ResumeHooksError as error:
         return show(f"The API refuses this session. It could not be looked at: {error.message}. {fresh}")
     found = findings_of_kinds(decided.report, kinds)
     if not found:
         return show(f"The API refuses this session, and in its file is nothing that a repair would mend. {fresh}")
-    return TriggerAnswer("", lambda _: "", _question(decided, found))
+    return TriggerAnswer("", lambda _: "", _repair_question(decided, found))
 
 
-def _decide(request: Request) -> RepairPlan:
+def _plan_repair_of_request(request: Request) -> RepairPlan:
     with time_limit(f"{request.command} --repair", LIMIT):
         return repair.plan_repair(request.session, request.where)
 
 
-def _question(decided: RepairPlan, found: list[Defect]) -> str:
-    """What is wrong, and what the copy would have: three lines at most."""
+def _repair_question(decided: RepairPlan, found: list[Defect]) -> str:
+    """The defect and the contents of the repaired copy, in three lines at most."""
     first = found[0]
     wrong = f"{first.message[:1].lower()}{first.message[1:]} (record {first.record})"
-    lost = f"Not kept: {_shown([*decided.lost])}" if decided.lost else "Everything else is kept"
-    refused = f"The API refuses this session: {_shown([wrong, *found[1:]])}."
+    lost = f"Not kept: {_first_of_rows([*decided.lost])}" if decided.lost else "Everything else is kept"
+    refused = f"The API refuses this session: {_first_of_rows([wrong, *found[1:]])}."
     return f"{refused}\nA repaired copy: {receipt(decided).sizes}.\n{lost}."
 
 
-def _shown(rows: Sequence[object]) -> str:
+def _first_of_rows(rows: Sequence[object]) -> str:
     more = f", and {len(rows) - 1:,} more" if rows[1:] else ""
     return f"{one_line(str(rows[0]), ROW)}{more}"
 
 
-def _made(request: Request) -> TriggerAnswer:
-    decided = _decide(request)
+def _answer_with_repair(request: Request) -> TriggerAnswer:
+    decided = _plan_repair_of_request(request)
     made = write(decided, request.where)
     facts = [f"not kept: {one_line(each, ROW)}" for each in decided.lost] or ["everything was kept"]
     return TriggerAnswer(

@@ -16,7 +16,7 @@ from resume_hooks.derive.fresh_child import DIGEST_LINE, OPENING_LINE, Contents,
 from resume_hooks.derive.opening_size import ALL, split_size, tokens_of
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks import pending_handoff, reply
-from resume_hooks.hooks.child_cards import child_card, opened
+from resume_hooks.hooks.child_cards import child_card, opened_child_text
 from resume_hooks.hooks.pending_handoff import MOST, PendingHandoff
 from resume_hooks.hooks.plain_cards import ROW
 from resume_hooks.hooks.request import Request, TriggerAnswer, refuse_option, time_limit
@@ -29,8 +29,8 @@ from resume_hooks.sessions.opening_layout import short_opening, task_step
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.clipboard import Copied
-from resume_hooks.system.processes import client_pid, started
-from resume_hooks.system.text import counted
+from resume_hooks.system.processes import client_pid, start_of_process
+from resume_hooks.system.text import plural
 from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
 
 BY_CLEAR = "or type /clear: the new session starts with this digest, too"
@@ -51,7 +51,7 @@ class HandoffWords(NamedTuple):
     is_new_task: bool = False
 
 
-def words_of(text: str) -> HandoffWords:
+def parse_handoff_words(text: str) -> HandoffWords:
     """The words behind the trigger. UsageError for a size that a handoff can't have."""
     size, rest = split_size(text)
     first, *more = rest.split(None, 1) or [""]
@@ -61,27 +61,27 @@ def words_of(text: str) -> HandoffWords:
 
 def step_of(text: str) -> str:
     """The step that was typed."""
-    return words_of(text).step
+    return parse_handoff_words(text).step
 
 
 def answer(request: Request) -> TriggerAnswer:
     """Hand the session off. Raises ResumeHooksError."""
     parent, where = request.session, request.where
-    step, size, is_new_task = words_of(request.text)
+    step, size, is_new_task = parse_handoff_words(request.text)
     if is_new_task and not step:
-        raise UsageError(f"{ANEW} names no task", f"{request.typed} {ANEW} write the release notes")
+        raise UsageError(f"{ANEW} names no task", f"{request.typed_name} {ANEW} write the release notes")
     if not is_new_task:
         others = "Others, in a shell: resume-hooks handoff --help"
         refuse_option(step, f"There is {ANEW}, before a new task, and a size, such as 4k. {others}")
     if size == ALL:
-        return _forked(parent, request)
+        return _answer_with_fork(parent, request)
     tokens = tokens_of(size, where)
     with one_at_a_time(parent, where):
         with time_limit(request.command):
             asked = task_step(step) if is_new_task else step
             standing = existing_child(parent, "handoff", where, asked, opening_tokens=tokens)
             if standing is not None:
-                return _answer_of(standing, request)
+                return _answer_with_handoff(standing, request)
             digest = digest_of(parent, where)
             digest = knowledge(digest) if is_new_task else digest
             contents = Contents(digest, new_task=is_new_task, tokens=tokens)
@@ -91,11 +91,11 @@ def answer(request: Request) -> TriggerAnswer:
         receipt = write(plan, where)
     files = write_files(receipt)
     notes = [*(f"written: {path}" for path in files.documents), *(f"note: {warning}" for warning in files.warnings)]
-    return _answer_of(receipt, request, [*_carried(plan.carried), *notes])
+    return _answer_with_handoff(receipt, request, [*_contents_lines(plan.carried), *notes])
 
 
-def _forked(parent: SessionFile, request: Request) -> TriggerAnswer:
-    """Answer with a copy of the whole conversation, which takes no step: a handoff that leaves nothing out."""
+def _answer_with_fork(parent: SessionFile, request: Request) -> TriggerAnswer:
+    """Answer with a copy of the whole conversation: a handoff that leaves nothing out, and has no next step."""
     with one_at_a_time(parent, request.where):
         with time_limit(request.command):
             plan = agents.fork(parent, request.where)
@@ -104,10 +104,10 @@ def _forked(parent: SessionFile, request: Request) -> TriggerAnswer:
     def card(copied: Copied) -> str:
         return child_card("forked", receipt, copied, ["carries the whole conversation"], slash=request.slash)
 
-    return TriggerAnswer(receipt.in_client, card, remark=opened(receipt))
+    return TriggerAnswer(receipt.in_client, card, remark=opened_child_text(receipt))
 
 
-def _answer_of(receipt: Receipt, request: Request, facts: Sequence[str] = ()) -> TriggerAnswer:
+def _answer_with_handoff(receipt: Receipt, request: Request, facts: Sequence[str] = ()) -> TriggerAnswer:
     by_clear = [BY_CLEAR] if request.trigger.hooked and offer_clear(receipt) else []
 
     def card(copied: Copied) -> str:
@@ -125,19 +125,19 @@ def handoff_card(receipt: Receipt, copied: Copied, next_step: str, facts: Sequen
     return child_card(done, receipt, copied, [*step, *facts], slash=slash)
 
 
-def _carried(digest: Opening) -> Iterator[str]:
-    """What the child carries, in words: messages of the talk, and what the lists hold; and what stayed behind."""
+def _contents_lines(digest: Opening) -> Iterator[str]:
+    """Lines on what the child carries (messages and list entries) and what it leaves out."""
     counts = ((digest.messages, "message"), *((shown_entries(digest.text, each), noun) for each, noun in COUNTED))
-    said = [counted(count, noun) for count, noun in counts if count]
+    said = [plural(count, noun) for count, noun in counts if count]
     yield f"carries {', '.join(said) or 'your prompts'}"
     if digest.left_out:
-        yield f"leaves out {counted(digest.left_out, 'message')}; a larger size holds more"
+        yield f"leaves out {plural(digest.left_out, 'message')}; a larger size holds more"
 
 
 def offer_clear(receipt: Receipt) -> bool:
-    """Let the client's next ``/clear`` open with what the child of ``receipt`` holds, as it is now.
+    """Let the client's next ``/clear`` open with the contents of the child of ``receipt``, as they are now.
 
-    False outside a client, and where the state folder can't be written. A child that is rewritten has to be left anew.
+    False outside a client, and if the state folder can't be written. Call it again after rewriting a child.
     """
     pid = client_pid()
     if pid is None:
@@ -146,18 +146,20 @@ def offer_clear(receipt: Receipt) -> bool:
     try:
         opening = opening_of(receipt.file)
         size = os.path.getsize(receipt.file)
-        shorter = functools.partial(_shorter, receipt)
+        shorter = functools.partial(_shorter_opening, receipt)
         if not isinstance(opening, str) or not (text := short_opening(opening, MOST, whole, shorter)):
             return False
         child = (receipt.parent_session_id, receipt.session_id, receipt.file, size)
-        pending_handoff.leave(PendingHandoff(pid, started(pid), *child, time.time(), text, receipt.kind))
+        pending_handoff.leave_handoff(
+            PendingHandoff(pid, start_of_process(pid), *child, time.time(), text, receipt.kind)
+        )
     except OSError:
         return False
     return not reply.is_headless()  # `-p` ends before anybody clears
 
 
-def _shorter(receipt: Receipt, between: str, room: int) -> str:
-    """What a child holds between its lineage and its next step, the digest made anew for less room."""
+def _shorter_opening(receipt: Receipt, between: str, room: int) -> str:
+    """The child's text between its lineage and its next step, with a smaller digest."""
     digest, (summary, head, _) = digest_at(receipt.file), between.partition(DIGEST_HEAD)
     left = room - len(summary)
     if digest is None or not head or left < LEAST:

@@ -1,7 +1,7 @@
 """Small private notes from one hook to a later one, a JSON object each, in ``pending`` of the state folder.
 
 Invariant: a note is written whole or not at all, and counts only if this user alone can have written it; anything
-else that lies in its place is none. Standard library, Python 3.9.
+else in its place is ignored. Standard library, Python 3.9.
 """
 
 from __future__ import annotations
@@ -27,90 +27,90 @@ _BEGUN = ".begun"
 _LAST = 253_402_300_799  # the last second that a calendar holds; JSON has numbers that no float does
 
 
-def place(name: str) -> str:
-    """Where the note of a name lies."""
+def note_path(name: str) -> str:
+    """The path of a note."""
     return os.path.join(Where().state, "pending", name)
 
 
-def keep(name: str, value: Dict[str, Any]) -> None:
+def write_note(name: str, value: Dict[str, Any]) -> None:
     """Write a note in place of the last one of its name. OSError where that can't be done."""
-    state_file.replace(place(name), json.dumps({"version": VERSION, **value}).encode(), Where())
+    state_file.replace(note_path(name), json.dumps({"version": VERSION, **value}).encode(), Where())
 
 
-def find(name: str) -> Dict[str, Any]:
-    """What a note says, ``{}`` where there is none that can be trusted and understood."""
+def read_note(name: str) -> Dict[str, Any]:
+    """The contents of a note, ``{}`` without one that can be trusted and understood."""
     try:
-        with open_regular(_own(name), follow=False) as stream:
+        with open_regular(_safe_note_path(name), follow=False) as stream:
             value = json.loads(stream.read(MAX_BYTES)) if _is_ours(os.fstat(stream.fileno())) else {}
     except (OSError, ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) and value.get("version") == VERSION else {}
 
 
-def take(name: str) -> bool:
-    """Use a note up; False where it is gone already. Of two takers one gets it."""
+def consume_note(name: str) -> bool:
+    """Consume a note; False if it is gone already. Of two callers one succeeds."""
     try:
-        removal.remove_file(_own(name), Where().state)
+        removal.remove_file(_safe_note_path(name), Where().state)
     except OSError:
         return False
     return True
 
 
-def answered(session_id: str) -> str:
-    """The name of the note that a session's compaction was answered by us: nothing was lost then."""
+def compaction_note(session_id: str) -> str:
+    """The name of the note that we answered a session's compaction, so that nothing was lost."""
     return f"compacted-{session_id}.json"
 
 
-def take_fresh(name: str, seconds: float) -> bool:
-    """Use a note up that says ``at`` when it was made; whether that was within the last ``seconds``."""
-    at = find(name).get("at", 0)
-    return take(name) and is_instant(at) and abs(time.time() - at) <= seconds
+def consume_fresh_note(name: str, seconds: float) -> bool:
+    """Consume a note that has its time in ``at``; whether that was within the last ``seconds``."""
+    at = read_note(name).get("at", 0)
+    return consume_note(name) and is_instant(at) and abs(time.time() - at) <= seconds
 
 
-def begin(name: str) -> bool:
-    """Claim the work that a note asks for; of several one gets it, and others can tell that until it ends."""
+def claim_note(name: str) -> bool:
+    """Claim the work that a note asks for. Of several callers one succeeds; others can see the claim until it ends."""
     try:
-        claim = _own(name + _BEGUN)
-        if os.path.lexists(claim) and not is_begun(name):
-            end(name)  # left by a hook that was ended
+        claim = _safe_note_path(name + _BEGUN)
+        if os.path.lexists(claim) and not is_note_claimed(name):
+            release_note(name)  # left by a hook that was ended
         os.close(os.open(claim, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     except OSError:
         return False
     return True
 
 
-def end(name: str) -> None:
-    """Whoever began is done."""
+def release_note(name: str) -> None:
+    """End a claim."""
     with contextlib.suppress(OSError):
-        removal.remove_file(_own(name + _BEGUN), Where().state)
+        removal.remove_file(_safe_note_path(name + _BEGUN), Where().state)
 
 
-def is_begun(name: str) -> bool:
-    """Whether somebody is at work on what a note asks for."""
+def is_note_claimed(name: str) -> bool:
+    """Whether a note is claimed."""
     try:
-        return abs(time.time() - os.lstat(_own(name + _BEGUN)).st_mtime) <= MAKING
+        return abs(time.time() - os.lstat(_safe_note_path(name + _BEGUN)).st_mtime) <= MAKING
     except OSError:
         return False
 
 
-def wait(name: str, is_settled: Callable[[], bool] = lambda: False) -> None:
-    """Wait until nobody is at work on what a note asks for, or something else settles it; for ``WAIT`` at most."""
+def wait_for_note(name: str, is_settled: Callable[[], bool] = lambda: False) -> None:
+    """Wait until the claim on a note ends, or ``is_settled`` says so; for ``WAIT`` at most."""
     deadline = time.monotonic() + WAIT
-    while is_begun(name) and not is_settled() and time.monotonic() < deadline:
+    while is_note_claimed(name) and not is_settled() and time.monotonic() < deadline:
         time.sleep(PAUSE)
 
 
-def names(prefix: str) -> List[str]:
+def note_names(prefix: str) -> List[str]:
     """The names of all notes with a prefix, sorted."""
     try:
-        return sorted(name for name in os.listdir(_own("")) if name.startswith(prefix))
+        return sorted(name for name in os.listdir(_safe_note_path("")) if name.startswith(prefix))
     except OSError:
         return []
 
 
-def sweep(prefix: str, kept: float = KEPT) -> None:
+def sweep_notes(prefix: str, kept: float = KEPT) -> None:
     """Remove notes with a prefix that are older than ``kept`` seconds."""
-    with contextlib.suppress(OSError), os.scandir(_own("")) as entries:  # another sweep may be faster
+    with contextlib.suppress(OSError), os.scandir(_safe_note_path("")) as entries:  # another sweep may be faster
         for entry in entries:
             old = entry.name.startswith(prefix) and time.time() - entry.stat(follow_symlinks=False).st_mtime > kept
             if old and not entry.is_dir(follow_symlinks=False):
@@ -122,11 +122,11 @@ def is_instant(value: object) -> bool:
     return isinstance(value, (int, float)) and 0 < value < _LAST
 
 
-def _own(name: str) -> str:
-    """Where the note of a name lies. OSError where that is not in our own folder, but behind a link, say."""
-    path = place(name)
+def _safe_note_path(name: str) -> str:
+    """The path of a note. OSError if its folder is not ours, but behind a link, say."""
+    path = note_path(name)
     if not is_private(os.path.dirname(path), Where()):
-        raise OSError(errno.ELOOP, f"{os.path.dirname(path)} is no folder of our own", path)
+        raise OSError(errno.ELOOP, f"{os.path.dirname(path)} is not a resume-hooks folder", path)
     return path
 
 

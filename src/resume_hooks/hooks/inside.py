@@ -17,12 +17,12 @@ from resume_hooks.errors import UsageError
 from resume_hooks.hooks import compaction, context_notice, prompt, reply
 from resume_hooks.hooks.compaction import HERE
 from resume_hooks.hooks.request import TriggerAnswer
-from resume_hooks.hooks.triggers import BARE, ROWS, SLASH, UNASKED, Trigger, of_command
+from resume_hooks.hooks.triggers import BARE, ROWS, SLASH, UNASKED, Trigger, trigger_of_command
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.seam import answers
 from resume_hooks.sessions.session_files import session_file
 from resume_hooks.system.clipboard import NOT_COPIED
-from resume_hooks.system.invocation import typed
+from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.processes import is_asked_by_client
 from resume_hooks.system.text import plain, plain_line
 
@@ -83,37 +83,39 @@ REFUSED = "resume-hooks: only Claude Code itself is answered here."
 
 
 def main() -> int:
-    """Answer what the module asks on stdin; never raises. What it returns is the exit status."""
+    """Answer the module's question on stdin; never raises. Returns the exit status."""
     event = reply.read_stdin()
     if event is None:
         return 1
     command = reply.field(event, "command")
-    verb = of_command(command, "").verb
+    verb = trigger_of_command(command, "").verb
     if verb not in {*VERBS, PLAN} or not is_asked_by_client(Where()):
         row = ROWS.get(verb)
-        instead = f"In a shell: {typed(verb)}" if row and row.inside else f"Type {SLASH}{verb} there."
+        instead = f"In a shell: {in_shell(verb)}" if row and row.inside else f"Type {SLASH}{verb} there."
         sys.stderr.write(f"{REFUSED} {instead if verb in VERBS else ''}".rstrip() + "\n")
         return 1
-    reply.write(json.dumps(answered(command, event)).encode())
+    reply.write_reply(json.dumps(answer_module(command, event)).encode())
     return 0
 
 
-def answered(command: str, event: dict[str, Any]) -> dict[str, Any]:
-    """What the module is to do, in its own form, for a command as it was typed or a word of its own."""
+def answer_module(command: str, event: dict[str, Any]) -> dict[str, Any]:
+    """The module's instructions, in its own form, for a typed command or for a question of the module itself."""
     context_notice.learn(reply.field(event, "session_id"), event.get("window"))
     _learn_rules(event.get("rules"))
     on_screen = event.get("screen") is True
-    trigger = of_command(command, reply.field(event, "args").strip(), hooked=not on_screen)
+    trigger = trigger_of_command(command, reply.field(event, "args").strip(), hooked=not on_screen)
     verb = trigger.verb
     if verb == PLAN:
-        return prompt.guarded(lambda: compaction.answer(event), compaction.declining(event), trigger, event)
+        return prompt.run_guarded(
+            lambda: compaction.answer_compaction(event), compaction.decline_compaction(event), trigger, event
+        )
     if verb in UNTYPED:
         work, told = UNTYPED[verb]
-        return prompt.guarded(lambda: work(event), told, trigger, event) if on_screen else {}
-    told = _nothing if verb == UNASKED and trigger.text != "yes" else _text
-    if prompt.is_off(verb) or (verb == UNASKED and not on_screen):
-        return told(f"resume-hooks: {trigger.name(verb)} is switched off ({typed('config triggers_off')}).")
-    return prompt.guarded(lambda: _done(verb, trigger, event, on_screen=on_screen), told, trigger, event)
+        return prompt.run_guarded(lambda: work(event), told, trigger, event) if on_screen else {}
+    told = _empty_reply if verb == UNASKED and trigger.text != "yes" else _text_reply
+    if prompt.is_trigger_off(verb) or (verb == UNASKED and not on_screen):
+        return told(f"resume-hooks: {trigger.name(verb)} is switched off ({in_shell('config triggers_off')}).")
+    return prompt.run_guarded(lambda: _run_trigger(verb, trigger, event, on_screen=on_screen), told, trigger, event)
 
 
 def _learn_rules(told: object) -> None:
@@ -125,24 +127,28 @@ def _learn_rules(told: object) -> None:
             data_rules.note(told, Where())
 
 
-def _done(verb: str, trigger: Trigger, event: dict[str, Any], *, on_screen: bool) -> dict[str, Any]:
+def _run_trigger(verb: str, trigger: Trigger, event: dict[str, Any], *, on_screen: bool) -> dict[str, Any]:
     row = ROWS[verb]
     if row.bare and not row.argument and trigger.text and trigger.text.lower() not in prompt.HELP:
         raise UsageError(f"{trigger.name(verb)} takes no words", f"Type: {trigger.name(verb)}")
     if on_screen and verb in PANED:
         from resume_hooks.hooks.session_list import pane  # nothing to the other commands
 
-        return {"pane": pane.opened(trigger.text)}
+        return {"pane": pane.open_pane(trigger.text)}
     if on_screen and verb == "trim" and trigger.text.partition(" ")[0] == HERE:
-        return compaction.begin(trigger.text, event)
+        return compaction.begin_in_place(trigger.text, event)
     if not row.lane:
-        return _text(prompt.answer(trigger._replace(sign=BARE) if on_screen and verb == "help" else trigger, event))
+        return _text_reply(
+            prompt.answer_trigger(trigger._replace(sign=BARE) if on_screen and verb == "help" else trigger, event)
+        )
     given = prompt.lane_answer(trigger, reply.field(event, "session_id"), event)
-    return _told(given, trigger, event, on_screen=on_screen)
+    return _reply_of_answer(given, trigger, event, on_screen=on_screen)
 
 
-def _told(given: TriggerAnswer, trigger: Trigger, event: dict[str, Any], *, on_screen: bool) -> dict[str, Any]:
-    """A lane's answer, as the module or ``-p`` gives it."""
+def _reply_of_answer(
+    given: TriggerAnswer, trigger: Trigger, event: dict[str, Any], *, on_screen: bool
+) -> dict[str, Any]:
+    """A lane's answer in the form for the module or for ``-p``."""
     if given.wait:
         return {"wait": given.wait, **({"fork": given.fork} if given.fork else {})}
     if on_screen and given.question:
@@ -156,11 +162,11 @@ def _told(given: TriggerAnswer, trigger: Trigger, event: dict[str, Any], *, on_s
             ],
         }
     if on_screen and given.more and trigger.sign == BARE:
-        lines = _text(given.card(NOT_COPIED))["text"].split("\n")[:-1]
+        lines = _text_reply(given.card(NOT_COPIED))["text"].split("\n")[:-1]
         return {"card": {"lines": lines, "more": given.more, **CARD}}
     if not (on_screen and given.opens):
         shown = given.card(NOT_COPIED) if trigger.sign == BARE else prompt.copied_card(given)
-        return _text(shown) if shown else {}
+        return _text_reply(shown) if shown else {}
     fill = ""
     if trigger.verb == "handoff":
         from resume_hooks.hooks.handoff import step_of  # nothing to the other commands
@@ -175,38 +181,40 @@ def _told(given: TriggerAnswer, trigger: Trigger, event: dict[str, Any], *, on_s
     }
 
 
-def _pane(event: dict[str, Any]) -> dict[str, Any]:
+def _answer_pane(event: dict[str, Any]) -> dict[str, Any]:
     from resume_hooks.hooks.session_list import pane  # nothing to the other commands
 
     session_id, where = reply.field(event, "session_id"), Where()
     if word := reply.field(event, "key"):
-        return pane.done(word, event, session_id, where)
-    return pane.looked(event, reply.transcript(event, session_id, where), where)
+        return pane.open_marked_session(word, event, session_id, where)
+    return pane.update_pane(event, reply.transcript(event, session_id, where), where)
 
 
-def _cold(event: dict[str, Any]) -> dict[str, Any]:
-    """What going on costs where no cache holds the session, ``{}`` where that is not worth a line."""
+def _cold_cache_reply(event: dict[str, Any]) -> dict[str, Any]:
+    """A line on the cost of continuing without a cache, ``{}`` if that is not worth a line."""
     from resume_hooks.hooks.session import cold_in_client  # nothing to the other questions
 
     line = cold_in_client(event)
     return {"text": line} if line else {}
 
 
-def _band(event: dict[str, Any]) -> dict[str, Any]:
-    """How full the session is and what fits best; and from where on there is something to tell or to do."""
+def _context_reply(event: dict[str, Any]) -> dict[str, Any]:
+    """How full the session is, the best way to continue, and the token count at which to ask again."""
     session_id, used = reply.field(event, "session_id"), event.get("tokens")
     if not (is_session_id(session_id) and isinstance(used, int)):
         return {}
     shown = context_notice.band(session_id, reply.transcript(event, session_id, Where()), used)
-    return shown if compaction.why_not_asked(event) else shown | compaction.tells_from() | compaction.line()
+    return (
+        shown if compaction.why_not_asked(event) else shown | compaction.choice_percent() | compaction.compaction_line()
+    )
 
 
-def _offer(_: dict[str, Any]) -> dict[str, Any]:
+def _offered_tools(_: dict[str, Any]) -> dict[str, Any]:
     return {"tools": [HANDOFF_TOOL]} if _has_tool() else {}
 
 
-def _tool(event: dict[str, Any]) -> dict[str, Any]:
-    """The question for the person; once they ``said`` something, what the model is told, with ``step`` after a yes."""
+def _answer_tool_call(event: dict[str, Any]) -> dict[str, Any]:
+    """The question for the user; once they ``said`` something, the answer to the model, with ``step`` after a yes."""
     step, said = plain_line(reply.field(event, "args")).strip(), reply.field(event, "said")
     if not _has_tool():
         return {"text": "The user has switched this off."}
@@ -231,7 +239,7 @@ def _tool(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_plain(step: str) -> bool:
-    """Whether all of a step arrives as the step: what the user confirms is what stands in the box."""
+    """Whether the whole text would be taken as the step, so that the user confirms what will stand in the box."""
     from resume_hooks.hooks.handoff import step_of  # nothing to the other commands
 
     try:
@@ -241,11 +249,11 @@ def _is_plain(step: str) -> bool:
 
 
 def _has_tool() -> bool:
-    return settings.is_on("handoff_tool") and not prompt.is_off("handoff")
+    return settings.is_on("handoff_tool") and not prompt.is_trigger_off("handoff")
 
 
-def _moved(event: dict[str, Any]) -> dict[str, Any]:
-    """What the parts say of a folder without sessions, and what the vault does before it begins; ``{}`` for nothing.
+def _new_folder_reply(event: dict[str, Any]) -> dict[str, Any]:
+    """The parts' lines on a folder without sessions, and the announcement of the vault; ``{}`` for nothing.
 
     The question ``of a new folder``: given what the module asks; what comes back is a line, ``""`` for none.
     """
@@ -253,41 +261,41 @@ def _moved(event: dict[str, Any]) -> dict[str, Any]:
 
     said = [line(event) for line in answers("of a new folder")]
     line = " · ".join(filter(None, [*said, expiring_sessions.vault_line(event, Where())]))
-    return _text(line) if line else {}
+    return _text_reply(line) if line else {}
 
 
-def _left(event: dict[str, Any]) -> dict[str, Any]:
+def _abandoned_wait_reply(event: dict[str, Any]) -> dict[str, Any]:
     from resume_hooks.hooks import rollover  # nothing to the other commands
 
-    ended = of_command(reply.field(event, "args"), "")
+    ended = trigger_of_command(reply.field(event, "args"), "")
     path = reply.transcript(event, reply.field(event, "session_id"), Where()) if ended.verb == "rollover" else None
-    text = rollover.left(session_file(path), Where(), ended) if path else ""
+    text = rollover.answer_abandoned_wait(session_file(path), Where(), ended) if path else ""
     return {"text": text} if text else {}
 
 
-def _refused(text: str) -> dict[str, Any]:
-    """What the pane says in place of its first line: it stays open."""
-    return {"head": plain_line(" ".join(_text(text)["text"].split())), "next": ""}
+def _pane_error_reply(text: str) -> dict[str, Any]:
+    """An error in place of the pane's first line; the pane stays open."""
+    return {"head": plain_line(" ".join(_text_reply(text)["text"].split())), "next": ""}
 
 
-def _text(text: str) -> dict[str, Any]:
+def _text_reply(text: str) -> dict[str, Any]:
     """A text to show; the client says in front of it whose it is."""
     return {"text": plain(text).removeprefix("resume-hooks · ").removeprefix("resume-hooks: ")}
 
 
-def _nothing(_: object) -> dict[str, Any]:
+def _empty_reply(_: object) -> dict[str, Any]:
     return {}
 
 
 UNTYPED: dict[str, tuple[Callable[[dict[str, Any]], dict[str, Any]], Callable[[str], dict[str, Any]]]] = {
-    PANE: (_pane, _refused),
-    BAND: (_band, _nothing),
-    OFFER: (_offer, _nothing),
-    TOOL: (_tool, _text),
-    FULL: (compaction.choice, _nothing),
-    MOVED: (_moved, _text),
-    LEFT: (_left, _nothing),
-    COLD: (_cold, _nothing),
-    RULES: (_nothing, _nothing),
+    PANE: (_answer_pane, _pane_error_reply),
+    BAND: (_context_reply, _empty_reply),
+    OFFER: (_offered_tools, _empty_reply),
+    TOOL: (_answer_tool_call, _text_reply),
+    FULL: (compaction.compaction_choice, _empty_reply),
+    MOVED: (_new_folder_reply, _text_reply),
+    LEFT: (_abandoned_wait_reply, _empty_reply),
+    COLD: (_cold_cache_reply, _empty_reply),
+    RULES: (_empty_reply, _empty_reply),
 }
 """What the module asks that nobody typed: what answers it, and what a failure is told by."""

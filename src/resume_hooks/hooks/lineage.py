@@ -5,11 +5,11 @@ from __future__ import annotations
 from resume_hooks.clock import minute
 from resume_hooks.hooks.plain_cards import COLUMNS
 from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
-from resume_hooks.hooks.session_list.rows import titled
+from resume_hooks.hooks.session_list.rows import cut_title
 from resume_hooks.sessions.lineage import KEPT, LEFT, MISSING, Ancestor, Family
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.record_references import SHORT
-from resume_hooks.system.invocation import typed
+from resume_hooks.system.invocation import in_shell
 
 MOST = 4  # sessions that a card of ten rows has room for
 
@@ -35,13 +35,13 @@ def lineage_card(rows: list[Ancestor]) -> str:
         how = "" if row.status == MISSING else row.how
         said = " · ".join(filter(None, (how, "this session" if number == count else "")))
         marks = LEFT.get(row.status, "") + (f"  {said}" if said else "")
-        lines.append(f"  {number} · {titled(name, COLUMNS - len(marks) - 5 - len(str(number)))}{marks}")
+        lines.append(f"  {number} · {cut_title(name, COLUMNS - len(marks) - 5 - len(str(number)))}{marks}")
         dates = f" · {minute(row.created)} · {size_text(row.size)}" if row.created else ""
         lines.append(f"     {row.session_id or '(id unknown)'}{dates}")
         if number == 1 and len(shown) < count:
-            command = typed(f"lineage {rows[-1].session_id[:SHORT]}")
+            command = in_shell(f"lineage {rows[-1].session_id[:SHORT]}")
             lines.append(f"  {count - len(shown)} more between, in a shell: {command}")
     archived = next((row.session_id for row in rows if row.status == KEPT), "")
     if archived:
-        lines.append(f"An archived copy is restored first, in a shell: {typed(f'restore {archived}')}")
+        lines.append(f"An archived copy is restored first, in a shell: {in_shell(f'restore {archived}')}")
     return "\n".join([*lines, "/resume <id> opens one of them."])

@@ -16,7 +16,7 @@ from typing import Any, Dict, NamedTuple, Optional
 from resume_hooks.hooks import hook_state
 from resume_hooks.hooks.hook_state import is_instant
 from resume_hooks.paths import canonical, is_session_file, is_session_id, open_regular, session_id_of
-from resume_hooks.system.processes import started
+from resume_hooks.system.processes import start_of_process
 
 MOST = 38_000  # characters of an opening that waits: what ``start_parts`` delivers, with our own words before it
 FRESH = 3_600  # seconds for which a handoff is worth a word to whoever starts in its folder
@@ -59,7 +59,7 @@ class PendingHandoff(NamedTuple):
 
     def is_of(self, pid: int) -> bool:
         """Whether that process left it; a number that went to another process since is somebody else's."""
-        now = started(pid)
+        now = start_of_process(pid)
         return self.pid == pid and (not now or not self.started or now == self.started)
 
     def lies_in(self, folder: str) -> bool:
@@ -67,28 +67,28 @@ class PendingHandoff(NamedTuple):
         return canonical(os.path.dirname(self.child_file)) == canonical(folder)
 
 
-def leave(handoff: PendingHandoff) -> None:
+def leave_handoff(handoff: PendingHandoff) -> None:
     """Let a handoff wait, in place of the client's last one. OSError where that can't be done."""
-    hook_state.sweep(_PREFIX)
+    hook_state.sweep_notes(_PREFIX)
     name = f"{_PREFIX}{handoff.pid}-{handoff.child_id}{_UNTOLD}"
-    hook_state.keep(name, handoff._asdict())
-    for other in hook_state.names(f"{_PREFIX}{handoff.pid}-"):
+    hook_state.write_note(name, handoff._asdict())
+    for other in hook_state.note_names(f"{_PREFIX}{handoff.pid}-"):
         if other != name:
-            hook_state.take(other)
+            hook_state.consume_note(other)
 
 
-def take(pid: int, folder: str, cleared: Optional[str]) -> Optional[PendingHandoff]:
+def take_handoff(pid: int, folder: str, cleared: Optional[str]) -> Optional[PendingHandoff]:
     """The handoff of the session that this client just ``cleared`` (None: not known), used up; None for none.
 
     One of another session stays: the client may go back there.
     """
-    for name in hook_state.names(f"{_PREFIX}{pid}-"):
-        handoff = _handoff(hook_state.find(name), name)
+    for name in hook_state.note_names(f"{_PREFIX}{pid}-"):
+        handoff = _parse_handoff_note(hook_state.read_note(name), name)
         if handoff is None or cleared not in {None, handoff.parent_id}:
             continue
         if handoff.is_of(pid) and handoff.lies_in(folder):
             waits = handoff.waits
-            return handoff if _use_up(name) and waits else None
+            return handoff if _consume_handoff_note(name) and waits else None
     return None
 
 
@@ -114,57 +114,57 @@ def _answered_at(row: bytes) -> str:
     return ""
 
 
-def retire(parent_id: str) -> None:
+def retire_handoffs_of(parent_id: str) -> None:
     """Use up the handoffs of a session that was left in another way since."""
-    for name in hook_state.names(_PREFIX):
-        handoff = _handoff(hook_state.find(name), name)
+    for name in hook_state.note_names(_PREFIX):
+        handoff = _parse_handoff_note(hook_state.read_note(name), name)
         if handoff is not None and handoff.parent_id == parent_id:
-            _use_up(name)
+            _consume_handoff_note(name)
 
 
-def drop(child_id: str) -> None:
+def drop_handoff_to(child_id: str) -> None:
     """Use up the handoff whose child somebody opened."""
-    for name in hook_state.names(_PREFIX):
-        if _stem(name).endswith(f"-{child_id}"):
-            _use_up(name)
+    for name in hook_state.note_names(_PREFIX):
+        if _stem_of_note(name).endswith(f"-{child_id}"):
+            _consume_handoff_note(name)
 
 
-def tell(folder: str) -> Optional[PendingHandoff]:
-    """The newest handoff of a folder that its next user should hear of, told once; it goes on waiting.
+def handoff_to_announce(folder: str) -> Optional[PendingHandoff]:
+    """The newest handoff of a folder to announce to its next user, once; it goes on waiting.
 
     Notes that have nothing to tell any more get the name of a told one, so that no later start looks at them.
     """
     due = []
-    for name in hook_state.names(_PREFIX):
+    for name in hook_state.note_names(_PREFIX):
         if not name.endswith(_UNTOLD):
             continue
-        handoff = _handoff(hook_state.find(name), name)
+        handoff = _parse_handoff_note(hook_state.read_note(name), name)
         if handoff is None or not handoff.waits or time.time() - handoff.at > FRESH:
-            _mark_told(name)
-        elif handoff.lies_in(folder) and _mark_told(name):
+            _mark_announced(name)
+        elif handoff.lies_in(folder) and _mark_announced(name):
             due.append(handoff)
     return max(due, key=lambda handoff: handoff.at, default=None)
 
 
-def _mark_told(name: str) -> bool:
+def _mark_announced(name: str) -> bool:
     """Of several clients that start at once, one gets to tell."""
     with contextlib.suppress(OSError):
-        os.rename(hook_state.place(name), hook_state.place(_stem(name) + _TOLD))
+        os.rename(hook_state.note_path(name), hook_state.note_path(_stem_of_note(name) + _TOLD))
         return True
     return False
 
 
-def _use_up(name: str) -> bool:
+def _consume_handoff_note(name: str) -> bool:
     """Of several takers one gets it, also while a client that starts gives it its other name."""
-    return any(hook_state.take(_stem(name) + ending) for ending in (_UNTOLD, _TOLD))
+    return any(hook_state.consume_note(_stem_of_note(name) + ending) for ending in (_UNTOLD, _TOLD))
 
 
-def _stem(name: str) -> str:
+def _stem_of_note(name: str) -> str:
     return os.path.splitext(name)[0]
 
 
-def _handoff(found: Dict[str, Any], name: str) -> Optional[PendingHandoff]:
-    """A note as a handoff; None where it is none of ours, or not the one that its name says."""
+def _parse_handoff_note(found: Dict[str, Any], name: str) -> Optional[PendingHandoff]:
+    """A note as a handoff; None if we did not write it, or if its contents don't match its name."""
     texts = all(isinstance(found.get(field), str) for field in _TEXTS)
     if found.get("kind", "handoff") not in ("handoff", "rollover"):
         return None
@@ -174,5 +174,5 @@ def _handoff(found: Dict[str, Any], name: str) -> Optional[PendingHandoff]:
     child = is_session_id(handoff.child_id) and session_id_of(handoff.child_file) == handoff.child_id
     if not child or not is_session_id(handoff.parent_id) or handoff.parent_id == handoff.child_id:
         return None
-    named = _stem(name) == f"{_PREFIX}{handoff.pid}-{handoff.child_id}"
+    named = _stem_of_note(name) == f"{_PREFIX}{handoff.pid}-{handoff.child_id}"
     return handoff if named and len(handoff.opening) <= MOST else None

@@ -64,10 +64,10 @@ def session_card(session_id: str, copied: Copied, trigger: Trigger) -> str:
     """``>session``, and ``>resume`` where there is no more to say: the id, and whether it was copied."""
     lines = {"copied": "ID copied.", "sent": "Sent to the clipboard; it is above, too."}
     last = lines.get(copied.how, "Not copied: the id is above.")
-    return f"resume-hooks · {copied.sentence('session id')}\n  {session_id}{offer(trigger)}\n\n{last}"
+    return f"resume-hooks · {copied.sentence('session id')}\n  {session_id}{offer_as_handoff(trigger)}\n\n{last}"
 
 
-def offer(trigger: Trigger) -> str:
+def offer_as_handoff(trigger: Trigger) -> str:
     """The user's words as the handoff that they may have meant, ``""`` for none: no text is thrown away."""
     meant = f"{trigger.name('handoff')} {trigger.text}"
     return f"\n\n  Your text was not sent. To hand off with it as the next step:\n  {meant}" if trigger.text else ""

@@ -15,7 +15,7 @@ from resume_hooks.errors import NothingToHandOff, ResumeHooksError, SessionNotFo
 from resume_hooks.hooks import reply
 from resume_hooks.hooks.plain_cards import help_card, pasted_card, refusal_card, session_card, usage_card
 from resume_hooks.hooks.reply import host_of
-from resume_hooks.hooks.triggers import ROWS, TYPED, Trigger, recognise, trigger_of
+from resume_hooks.hooks.triggers import ROWS, TYPED, Trigger, recognise_trigger, trigger_of
 from resume_hooks.paths import Where, is_session_id
 
 if TYPE_CHECKING:
@@ -25,37 +25,37 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 HELP = {"help", "--help", "-h"}
-"""What alone behind a trigger is no text for it, but asks how it is used; a trim has its own answer."""
+"""Words that, alone behind a trigger, ask how to use it; a trim has its own answer."""
 
 
 def main() -> None:
     """Answer the event on stdin; writes nothing where the prompt passes. Never raises."""
     event = reply.read_stdin()
-    trigger = recognise(reply.field(event, "prompt")) if event else None
+    trigger = recognise_trigger(reply.field(event, "prompt")) if event else None
     if event is None or trigger is None:
         return
     host = host_of(event)
-    reason = card(trigger._replace(slash=trigger.slash or host.empties), event)
+    reason = card_of_trigger(trigger._replace(slash=trigger.slash or host.empties), event)
     if reason:
-        reply.write(reply.block(reason, host))
+        reply.write_reply(reply.block_reply(reason, host))
 
 
-def card(trigger: Trigger, event: dict[str, Any]) -> str:
+def card_of_trigger(trigger: Trigger, event: dict[str, Any]) -> str:
     """The text to show for a trigger, whatever happens; ``""`` where it is switched off and the prompt passes."""
-    return guarded(lambda: answer(trigger, event), str, trigger, event)
+    return run_guarded(lambda: answer_trigger(trigger, event), str, trigger, event)
 
 
-def guarded(work: Callable[[], T], told: Callable[[str], T], trigger: Trigger, event: dict[str, Any]) -> T:
-    """What a trigger's work gives; where that ends in an error, what ``told`` makes of the text to show."""
+def run_guarded(work: Callable[[], T], told: Callable[[str], T], trigger: Trigger, event: dict[str, Any]) -> T:
+    """The result of a trigger's work; after an error the result of ``told`` for the text to show."""
     try:
         return work()
     except Exception as error:  # noqa: BLE001 - the outermost rim: a trigger ends in a sentence, never in a trace
-        return told(_failure(error, trigger, event))
+        return told(_failure_text(error, trigger, event))
 
 
-def _failure(error: Exception, trigger: Trigger, event: dict[str, Any]) -> str:
+def _failure_text(error: Exception, trigger: Trigger, event: dict[str, Any]) -> str:
     if isinstance(error, ResumeHooksError):
-        from resume_hooks.system.invocation import as_typed
+        from resume_hooks.system.invocation import with_shell_commands
 
         remedy = error.remedy
         if isinstance(error, NothingToHandOff):  # as after ``/clear``: open what it came from
@@ -64,40 +64,44 @@ def _failure(error: Exception, trigger: Trigger, event: dict[str, Any]) -> str:
             session_id = reply.field(event, "session_id")
             parents = [link.parent_id for link in read_links(Where()) if link.child_id == session_id]
             remedy = f"The session before it: /resume {parents[-1]}" if parents else remedy
-        return refusal_card(trigger.told(error.message), trigger.told(as_typed(remedy)), _kept(trigger.text))
+        return refusal_card(
+            trigger.with_typed_names(error.message),
+            trigger.with_typed_names(with_shell_commands(remedy)),
+            _typed_text_line(trigger.text),
+        )
     if isinstance(error, ModuleNotFoundError):  # a venv from before an update, or a damaged one, lacks a dependency
         from resume_hooks.hooks import fallback
 
         fallback.mark_venv()
-        return fallback.answer(trigger, reply.field(event, "session_id"))
-    return _bug(error, trigger)
+        return fallback.answer_without_engine(trigger, reply.field(event, "session_id"))
+    return _bug_text(error, trigger)
 
 
-def is_off(verb: str) -> bool:
+def is_trigger_off(verb: str) -> bool:
     """Whether the user switched a trigger off."""
     off = settings.load()["triggers_off"].value
     return isinstance(off, tuple) and verb in map(trigger_of, off)
 
 
-def answer(trigger: Trigger, event: dict[str, Any]) -> str:
+def answer_trigger(trigger: Trigger, event: dict[str, Any]) -> str:
     """The text to show for a trigger, ``""`` where it is switched off. Raises ResumeHooksError."""
-    if is_off(trigger.verb):
+    if is_trigger_off(trigger.verb):
         return ""
     session_id = reply.field(event, "session_id")
     if trigger.pasted:
         return pasted_card(trigger.text, busy=_is_busy(event, session_id))
     if trigger.verb == "help":
-        from resume_hooks.system.invocation import typed
+        from resume_hooks.system.invocation import in_shell
 
-        return help_card(typed("--help"), trigger)
-    _require(session_id)
+        return help_card(in_shell("--help"), trigger)
+    _require_session_id(session_id)
     if trigger.verb == "session":
-        return session_card(session_id, copied(session_id), trigger)
+        return session_card(session_id, copy_by_setting(session_id), trigger)
     return copied_card(lane_answer(trigger, session_id, event))
 
 
 def lane_answer(trigger: Trigger, session_id: str, event: dict[str, Any]) -> TriggerAnswer:
-    """What the module of a trigger that reads a transcript answers. Raises ResumeHooksError."""
+    """The answer of a trigger's module that reads a transcript. Raises ResumeHooksError."""
     from resume_hooks.hooks.request import Request, show
     from resume_hooks.sessions.agents.registry import found
 
@@ -105,7 +109,7 @@ def lane_answer(trigger: Trigger, session_id: str, event: dict[str, Any]) -> Tri
     asks_usage = trigger.verb != "trim" and (not (row.argument and row.reads) or trigger.verb == "resume")
     if asks_usage and trigger.text.lower() in HELP:
         return show(usage_card(trigger))
-    _require(session_id)
+    _require_session_id(session_id)
     module = importlib.import_module(row.lane)
     where, in_subagent = Where(), bool(reply.field(event, "agent_id"))
     path = reply.transcript(event, session_id, where)
@@ -121,18 +125,18 @@ def lane_answer(trigger: Trigger, session_id: str, event: dict[str, Any]) -> Tri
     return answered
 
 
-def _require(session_id: str) -> None:
+def _require_session_id(session_id: str) -> None:
     if not is_session_id(session_id):
         raise SessionNotFound("Claude Code gave no session id", "Send a prompt first.")
 
 
 def copied_card(answered: TriggerAnswer) -> str:
-    """The card of an answer, once what it copies was tried."""
-    return answered.card(copied(answered.to_copy))
+    """The card of an answer, after copying its text."""
+    return answered.card(copy_by_setting(answered.to_copy))
 
 
-def copied(text: str) -> Copied:
-    """What became of a text that goes to the clipboard by the way that the user chose."""
+def copy_by_setting(text: str) -> Copied:
+    """Copy a text to the clipboard in the way that the user chose."""
     from resume_hooks.system.clipboard import copy
 
     return copy(text, way=str(settings.load()["clipboard"].value) if text else "none")
@@ -148,21 +152,21 @@ def _is_busy(event: dict[str, Any], session_id: str) -> bool:
     return is_busy(path)
 
 
-def _bug(error: Exception, trigger: Trigger) -> str:
+def _bug_text(error: Exception, trigger: Trigger) -> str:
     from resume_hooks.system import bug_log  # only a bug waits for it
-    from resume_hooks.system.invocation import typed
+    from resume_hooks.system.invocation import in_shell
     from resume_hooks.version import __version__  # only a bug waits for it
 
-    bug_log.note(f">{trigger.verb}", __version__, error)
-    kept = f"\n\n{_kept(trigger.text)}" if trigger.text else ""
+    bug_log.log_bug(f">{trigger.verb}", __version__, error)
+    kept = f"\n\n{_typed_text_line(trigger.text)}" if trigger.text else ""
     return (
         f"resume-hooks failed ({type(error).__name__}: {error}). It changed none of your sessions or files; "
-        f"a new session that it had made by then is in `{typed('sessions')}`.{kept}\n\n"
+        f"a new session that it had made by then is in `{in_shell('sessions')}`.{kept}\n\n"
         f"Your prompt was not sent.{' Put a space before > to send it as it is.' if trigger.sign == TYPED else ''}\n"
-        f"To see what is wrong, in a shell:\n  {typed('doctor')}\n\nThen try again."
+        f"To see what is wrong, in a shell:\n  {in_shell('doctor')}\n\nThen try again."
     )
 
 
-def _kept(text: str) -> str:
+def _typed_text_line(text: str) -> str:
     """The user's words, which a slash command does not leave in the input box."""
     return f"Your text: {text}" if text else ""

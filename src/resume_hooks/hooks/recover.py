@@ -41,13 +41,13 @@ def answer(request: Request) -> TriggerAnswer:
     def card(copied: Copied) -> str:
         head = f"resume-hooks · what was done here · {_GOT[copied.how]} · about {cost:,} tokens"
         ask = "To let the model look for itself, ask it for what is missing."
-        last = _last_line(copied, slash=request.slash, busy=not request.slash and is_busy(session.path))
+        last = _paste_hint(copied, slash=request.slash, busy=not request.slash and is_busy(session.path))
         return f"{head}\n\n{text}\n\n{ask}\n\n{last}"
 
     return TriggerAnswer(f"{_GIVEN}\n{text}", card)
 
 
-def _last_line(copied: Copied, *, slash: bool, busy: bool) -> str:
+def _paste_hint(copied: Copied, *, slash: bool, busy: bool) -> str:
     if copied.how == "not copied":
         return "Copy the text above into your prompt."
     if slash:

@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, NamedTuple, Optional, cast
 
 from resume_hooks.part_table import HOSTS
 from resume_hooks.paths import Where, find_session, named_session
-from resume_hooks.system.text import front, plain, plain_line, units
+from resume_hooks.system.text import front_units, plain, plain_line, utf16_length
 
 Event = Dict[str, Any]
 
@@ -59,7 +59,7 @@ CUT = "\n  ... (cut; arrow up has your prompt)"
 
 
 def read_stdin(most: int = MAX_INPUT) -> Optional[Dict[str, Any]]:
-    """The hook's input; None where it has more bytes than ``most``, is no JSON object, or hooks stand aside.
+    """The hook's input; None if it has more bytes than ``most``, is not a JSON object, or hooks stand aside.
 
     They do in our own headless call, and where no variable says whose sessions these are.
     """
@@ -68,7 +68,7 @@ def read_stdin(most: int = MAX_INPUT) -> Optional[Dict[str, Any]]:
     return None if len(raw) > most or given.get("RESUME_HOOKS_CHILD") or not has_home else read_event(raw)
 
 
-def write(reply: bytes) -> None:
+def write_reply(reply: bytes) -> None:
     """Give the client its answer, if there is one."""
     sys.stdout.buffer.write(reply)
     sys.stdout.buffer.flush()
@@ -80,7 +80,7 @@ def is_headless() -> bool:
 
 
 def read_event(raw: bytes) -> Optional[Dict[str, Any]]:
-    """The hook's input, or None where it is no JSON object; bad UTF-8 is replaced, never raised."""
+    """The hook's input, or None if it is not a JSON object; bad UTF-8 is replaced and never raises."""
     try:
         event = json.loads(raw.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
@@ -99,12 +99,12 @@ def transcript(event: Dict[str, Any], session_id: str, where: Where) -> Optional
     return named_session(field(event, "transcript_path"), session_id, where) or find_session(session_id, where)
 
 
-def block(reason: str, host: Host = CLAUDE) -> bytes:
+def block_reply(reason: str, host: Host = CLAUDE) -> bytes:
     """A reply that keeps the prompt from the model and shows ``reason`` to the user alone."""
-    return json.dumps({"decision": "block", "reason": _fit(plain(host.words(reason))), **host.extra}).encode()
+    return json.dumps({"decision": "block", "reason": _fit_reason(plain(host.words(reason))), **host.extra}).encode()
 
 
-def start(context: str, message: str) -> bytes:
+def start_reply(context: str, message: str) -> bytes:
     """What a session starts with: ``context`` for the model, one line of ``message`` for the user, either may be "".
 
     ``b""`` where both are.
@@ -112,17 +112,17 @@ def start(context: str, message: str) -> bytes:
     said, line = plain(context), plain_line(message)
     output: Dict[str, Any] = {"systemMessage": line} if line else {}
     if said.strip():
-        kept = front(said, MAX_START)
+        kept = front_units(said, MAX_START)
         output["hookSpecificOutput"] = {"hookEventName": "SessionStart", "additionalContext": kept}
     # Not escaped: the client keeps this text in the head of the session's file, which listings read.
     return json.dumps(output, ensure_ascii=False).encode() if output else b""
 
 
-def _fit(reason: str) -> str:
+def _fit_reason(reason: str) -> str:
     """``reason`` within the cap; the last line is the useful one, so what is cut comes out of the middle."""
-    if units(reason) <= MAX_REASON:
+    if utf16_length(reason) <= MAX_REASON:
         return reason
     last = reason[reason.rfind("\n") :] if "\n" in reason else ""
-    if units(last) > MAX_LAST:
+    if utf16_length(last) > MAX_LAST:
         last = ""
-    return f"{front(reason, MAX_REASON - units(last) - len(CUT))}{CUT}{last}"
+    return f"{front_units(reason, MAX_REASON - utf16_length(last) - len(CUT))}{CUT}{last}"

@@ -22,7 +22,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import readable
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.clipboard import Copied
-from resume_hooks.system.invocation import typed
+from resume_hooks.system.invocation import in_shell
 
 EVERYWHERE = "--all"  # the word before others that means every project
 _OPTION = re.compile(r'"[^"]*"?|(?<!\S)(--[a-z][a-z-]*)')  # what looks like an option outside of quotes
@@ -80,13 +80,13 @@ class Request(NamedTuple):
         return self.trigger.slash
 
     @property
-    def typed(self) -> str:
+    def typed_name(self) -> str:
         """The trigger as it was typed."""
         return self.trigger.name(self.trigger.verb)
 
     @property
     def session(self) -> SessionFile:
-        """The session's file. A ResumeHooksError in the verb's own words where there is none."""
+        """The session's file. Without one, a ResumeHooksError in the verb's own words."""
         if self.path is None:
             raise without_transcript(*WITHOUT_TRANSCRIPT[self.trigger.verb])
         return readable(self.path, self.where)
@@ -94,17 +94,17 @@ class Request(NamedTuple):
     @property
     def command(self) -> str:
         """The same in a shell."""
-        return typed(f"{self.trigger.verb} {self.session_id}")
+        return in_shell(f"{self.trigger.verb} {self.session_id}")
 
 
-def searched(text: str) -> tuple[bool, str]:
+def parse_search_words(text: str) -> tuple[bool, str]:
     """Whether every project is meant, and the words. UsageError for an option that there is not."""
     first, *rest = text.split(maxsplit=1) or [""]
     everywhere = first.lower() == EVERYWHERE
     words = " ".join(rest) if everywhere else text
     if option := next((found[1] for found in _OPTION.finditer(words) if found[1]), ""):
         raise UsageError(
-            f"{option} is no option here: there is {EVERYWHERE}, before all words",
+            f"{option} is not an option here: there is {EVERYWHERE}, before all words",
             f'Others, in a shell: resume-hooks search --help. As a word: "{option}", in quotes.',
         )
     return everywhere, words
@@ -113,7 +113,7 @@ def searched(text: str) -> tuple[bool, str]:
 def refuse_option(text: str, remedy: str) -> None:
     """UsageError for words that begin with an option that there is not."""
     if option := re.match(r"--?[a-z][a-z-]*(?=[\s=]|\Z)", text):
-        raise UsageError(f"{option[0]} is no option here", remedy)
+        raise UsageError(f"{option[0]} is not an option here", remedy)
 
 
 OPENS = "/resume "  # how what is copied begins where it opens a session

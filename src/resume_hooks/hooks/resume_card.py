@@ -28,7 +28,7 @@ from resume_hooks.derive.dial import DialSize
 from resume_hooks.derive.opening_size import ALL
 from resume_hooks.derive.trim.options import WORTH
 from resume_hooks.errors import UsageError
-from resume_hooks.hooks.plain_cards import LITTLE, offer, session_card
+from resume_hooks.hooks.plain_cards import LITTLE, offer_as_handoff, session_card
 from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
 from resume_hooks.hooks.triggers import BARE, Trigger
 from resume_hooks.sessions.lineage_block import size_text
@@ -52,7 +52,7 @@ def answer(request: Request) -> TriggerAnswer:
     whole = first == TABLE
     if first.startswith("--") and not whole:
         raise UsageError(
-            f"{one_line(first, COLUMNS)} is no option here: there is {TABLE}", f"Type: {request.typed} {TABLE}"
+            f"{one_line(first, COLUMNS)} is no option here: there is {TABLE}", f"Type: {request.typed_name} {TABLE}"
         )
     asked = trigger._replace(text="".join(rest)) if whole else trigger
     if request.path is None or not (stated_size(request.path) or HeadTail(request.path).own_turns):
@@ -81,7 +81,7 @@ def resume_card(comparison: Comparison, copied: Copied, trigger: Trigger, *, who
     ]
     advised = trigger.name(comparison.advice.strategy) if comparison.advice else GO_ON
     last = f"Best: {advised}" if whole else f"Table: {trigger.name('resume')} {TABLE}"
-    return "\n".join(lines) + offer(trigger) + f"\n{last}"
+    return "\n".join(lines) + offer_as_handoff(trigger) + f"\n{last}"
 
 
 def headline(comparison: Comparison, command: Callable[[str], str]) -> str:

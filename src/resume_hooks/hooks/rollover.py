@@ -1,4 +1,4 @@
-"""``>rollover``: the child with the digest at once, then a model's summary in it, or plain words on why there is none.
+"""``>rollover``: the child with the digest at once, then a model's summary in it, or why it has none.
 
 Invariant: one rollover is paid for once. What is typed again, with nobody asking anything since, shows the same child;
 where that has no summary, and nobody is writing one, it is tried anew, for the same child.
@@ -29,7 +29,7 @@ from resume_hooks.hooks.request import Request, TriggerAnswer, refuse_option, ti
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.paths import Where
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.system.processes import started
+from resume_hooks.system.processes import start_of_process
 from resume_hooks.system.text import one_line, plain_line
 
 WHOLE = 145.0  # seconds that a rollover may take before its card: the clipboard has its own two of 150
@@ -52,40 +52,42 @@ def answer(request: Request) -> TriggerAnswer:
     deadline = time.monotonic() + WHOLE
     parent, where, own = request.session, request.where, ForkedModel(request.forked or {})
     with time_limit(request.command, PLANNING):
-        standing = None if own.asked else _standing(parent, request)
+        standing = None if own.asked else _existing_rollover(parent, request)
         if standing is not None:
             return standing
-        begun = summary.plan(parent, where, wish=request.text, standing=_left(parent, request, own))
+        begun = summary.plan(parent, where, wish=request.text, standing=_unfinished_child(parent, request, own))
         cached = 0 if own.asked else own.cached(parent.path)
     written = summary.write(begun, where)
-    _keep(request, written, [UNFINISHED], writer=os.getppid() if cached else os.getpid())
+    _note_rollover(request, written, [UNFINISHED], writer=os.getppid() if cached else os.getpid())
     if cached:
         prompt = fork_prompt(prompt_digest(begun.digest), begun.wish)
         return TriggerAnswer("", str, wait=FORKING.format(cached=cached), fork=prompt)
     if request.trigger.hooked:
         offer_clear(written)  # Esc ends us without a word: then /clear still leads on
     limit = min(LIMIT, deadline - REPLACING - time.monotonic())
-    outcome, spent = _asked(begun, written, limit, own, where)
-    facts = _facts(outcome, request, spent)
+    outcome, spent = _write_summary(begun, written, limit, own, where)
+    facts = _summary_facts(outcome, request, spent)
     remark = "; ".join(fact.removesuffix(".") for fact in facts)
     if outcome.failure:
-        hook_state.take(_name(request))
-        return _answer_of("rolled over without a summary", outcome.receipt, facts, request)._replace(remark=remark)
-    _keep(request, outcome.receipt, facts)
-    answered = _answer_of("rolled over", outcome.receipt, facts, request)
+        hook_state.consume_note(_rollover_note_name(request))
+        return _answer_with_rollover("rolled over without a summary", outcome.receipt, facts, request)._replace(
+            remark=remark
+        )
+    _note_rollover(request, outcome.receipt, facts)
+    answered = _answer_with_rollover("rolled over", outcome.receipt, facts, request)
     return answered._replace(remark=remark if own.asked else "")
 
 
-def _left(parent: SessionFile, request: Request, own: ForkedModel) -> Receipt | None:
+def _unfinished_child(parent: SessionFile, request: Request, own: ForkedModel) -> Receipt | None:
     """The child of an earlier try; once the session's model was asked the one that was made for its summary."""
-    note = hook_state.find(_name(request))
+    note = hook_state.read_note(_rollover_note_name(request))
     if not own.asked and "writer" in note and not _is_interrupted(note):
         return None  # somebody is at its summary right now
     made = summary.unfinished(parent, request.where)
     return made if made and (not own.asked or made.session_id == note.get("child")) else None
 
 
-def _asked(
+def _write_summary(
     begun: summary.SummaryRollover, written: Receipt, limit: float, own: ForkedModel, where: Where
 ) -> tuple[summary.SummaryOutcome, list[str]]:
     """The summary by the session's own model where that was asked, else by the usual one; and what each of them took.
@@ -111,11 +113,11 @@ def _asked(
     return outcome, facts
 
 
-def left(parent: SessionFile, where: Where, trigger: Trigger) -> str:
-    """What a rollover leaves whose summary nobody waits for any more."""
+def answer_abandoned_wait(parent: SessionFile, where: Where, trigger: Trigger) -> str:
+    """The result of a rollover whose summary nobody waits for any more."""
     name = f"{_PREFIX}{parent.session_id}.json"
-    if "writer" in hook_state.find(name):
-        hook_state.take(name)
+    if "writer" in hook_state.read_note(name):
+        hook_state.consume_note(name)
     made = summary.unfinished(parent, where)
     again = trigger.name("rollover")
     if made is None:
@@ -123,19 +125,19 @@ def left(parent: SessionFile, where: Where, trigger: Trigger) -> str:
     return f"No summary. The session with the digest alone is there: {made.in_client} opens it, {again} asks anew."
 
 
-def _facts(outcome: summary.SummaryOutcome, request: Request, spent: Sequence[str]) -> list[str]:
-    """What the child holds, what that took (``spent``), and the way to what it lacks."""
+def _summary_facts(outcome: summary.SummaryOutcome, request: Request, spent: Sequence[str]) -> list[str]:
+    """Facts on the child's contents, its took (``spent``), and how to get a missing lacks."""
     if outcome.failure:
         there = f"in the old session (/resume {request.session_id})"  # the client may have opened the child
         wish = f" {request.text}" if request.text else ""
         focus = f" -p {shlex.quote(request.text)}" if request.text else ""
-        again = f"to try again, {request.typed}{wish} {there}, or in a shell: {request.command}{focus}"
+        again = f"to try again, {request.typed_name}{wish} {there}, or in a shell: {request.command}{focus}"
         return [summary.failure_text(outcome.failure), *spent, again]
     check = [outcome.checked.words] if outcome.checked else []
     return [f"a summary by {outcome.spent.model} and a digest are in it", *check, *spent]
 
 
-def _answer_of(done: str, receipt: Receipt, facts: Sequence[str], request: Request) -> TriggerAnswer:
+def _answer_with_rollover(done: str, receipt: Receipt, facts: Sequence[str], request: Request) -> TriggerAnswer:
     by_clear = [BY_CLEAR] if request.trigger.hooked and offer_clear(receipt) else []
     shown = [*(one_line(plain_line(fact), WIDEST) for fact in facts), *by_clear]
     return TriggerAnswer(
@@ -143,8 +145,8 @@ def _answer_of(done: str, receipt: Receipt, facts: Sequence[str], request: Reque
     )
 
 
-def _keep(request: Request, child: Receipt, facts: Sequence[str], *, writer: int = 0) -> None:
-    """Note what was made of what was asked for; without the note the same is made, and paid for, anew.
+def _note_rollover(request: Request, child: Receipt, facts: Sequence[str], *, writer: int = 0) -> None:
+    """Note the child made for these words; without the note a repeated request would make, and pay for, another.
 
     ``writer`` is the process that is still at it: we, or the client.
     """
@@ -154,22 +156,22 @@ def _keep(request: Request, child: Receipt, facts: Sequence[str], *, writer: int
         "facts": list(facts),
     }
     if writer:
-        note |= {"writer": writer, "since": started(writer), "until": time.time() + LIMIT + WHOLE}
+        note |= {"writer": writer, "since": start_of_process(writer), "until": time.time() + LIMIT + WHOLE}
     with contextlib.suppress(OSError):
-        hook_state.sweep(_PREFIX)
-        hook_state.keep(_name(request), note)
+        hook_state.sweep_notes(_PREFIX)
+        hook_state.write_note(_rollover_note_name(request), note)
 
 
 def _is_interrupted(note: Mapping[str, object]) -> bool:
     """Whether who was writing the summary ended before it was there, or gave up long ago."""
     writer, until = note.get("writer"), note.get("until")
     late = not isinstance(until, float) or time.time() > until
-    return isinstance(writer, int) and (late or started(writer) != note.get("since"))
+    return isinstance(writer, int) and (late or start_of_process(writer) != note.get("since"))
 
 
-def _standing(parent: SessionFile, request: Request) -> TriggerAnswer | None:
+def _existing_rollover(parent: SessionFile, request: Request) -> TriggerAnswer | None:
     """The child that the same words made, where nobody went on in it or asked anything here since."""
-    note = hook_state.find(_name(request))
+    note = hook_state.read_note(_rollover_note_name(request))
     if note.get("asked") != request.text or _is_interrupted(note):
         return None
     receipt = existing_child(parent, "rollover", request.where)
@@ -177,8 +179,8 @@ def _standing(parent: SessionFile, request: Request) -> TriggerAnswer | None:
         return None
     kept = note.get("facts")
     facts = [each for each in kept if isinstance(each, str)] if isinstance(kept, list) else []
-    return _answer_of("already rolled over", receipt, facts, request)
+    return _answer_with_rollover("already rolled over", receipt, facts, request)
 
 
-def _name(request: Request) -> str:
+def _rollover_note_name(request: Request) -> str:
     return f"{_PREFIX}{request.session_id}.json"

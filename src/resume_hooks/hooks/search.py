@@ -8,8 +8,16 @@ from collections.abc import Sequence
 from resume_hooks.clock import minute
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks.plain_cards import COLUMNS, ROW
-from resume_hooks.hooks.request import EVERYWHERE, Request, TriggerAnswer, current_folder, searched, show, time_limit
-from resume_hooks.hooks.session_list.rows import around, cut
+from resume_hooks.hooks.request import (
+    EVERYWHERE,
+    Request,
+    TriggerAnswer,
+    current_folder,
+    parse_search_words,
+    show,
+    time_limit,
+)
+from resume_hooks.hooks.session_list.rows import cut_to_columns, snippet_from_words
 from resume_hooks.hooks.session_list.state import PATIENCE
 from resume_hooks.paths import Where
 from resume_hooks.search.engine import SearchResult, find, nothing_close
@@ -18,43 +26,43 @@ from resume_hooks.search.roles import MOST_LIMIT
 from resume_hooks.search.scope import Scope, project_at, project_of
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agent_named, label_of
-from resume_hooks.system.invocation import typed
-from resume_hooks.system.text import counted, one_line, plain_line, width
+from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.text import one_line, plain_line, plural, width
 
 HITS, ROWS, TITLE = 4, 10, 28  # hits and rows of a card, and columns of a title in it
 LONGEST = 200  # characters of a query that a command is worth printing with
 
 
 def answer(request: Request) -> TriggerAnswer:
-    """Search for the words of a trigger. UsageError where there are none."""
-    everywhere, words = searched(request.text)
+    """Search for the words of a trigger. UsageError without words."""
+    everywhere, words = parse_search_words(request.text)
     if not words:
         raise UsageError("No search words given", "Type: >search words, or >search --all words")
     scope, where = Scope(), request.where
     if not everywhere:
         scope = project_of(request.path, where) if request.path else project_at(current_folder(), where)
-    with time_limit(_command(words, everywhere=everywhere)):
+    with time_limit(_search_command(words, everywhere=everywhere)):
         found = find([words], scope, where, most=HITS, limit=PATIENCE)
-    return show(search_card(found, request.typed, everywhere=everywhere))
+    return show(search_card(found, request.typed_name, everywhere=everywhere))
 
 
-def _command(words: str, *, everywhere: bool, limit: int = 0) -> str:
+def _search_command(words: str, *, everywhere: bool, limit: int = 0) -> str:
     options = [*([EVERYWHERE] if everywhere else []), *([f"--limit={min(limit, MOST_LIMIT)}"] if limit else [])]
-    return typed(shlex.join(["search", *options, words]))
+    return in_shell(shlex.join(["search", *options, words]))
 
 
 def search_card(found: SearchResult, search: str, *, everywhere: bool = False) -> str:
     """The hits, the best first, and what each is opened with; ``search`` is how one is typed."""
-    total = _counted(found, everywhere=everywhere)
+    total = _hit_count(found, everywhere=everywhere)
     (asked,) = found.wordings
     said = [nothing_close(found), one_line(plain_line(asked), ROW), total]
     lines = [f"resume-hooks · search · {' · '.join(filter(None, said))}"]
     room = ROWS - len(lines) - 1 - len(found.notes)
     shown = found.hits[: max(1, (room if 2 * found.total <= room else room - 1) // 2)]
-    lines += [line for hit in shown for line in _hit(hit)]
+    lines += [line for hit in shown for line in _hit_lines(hit)]
     lines += [f"  note: {note}" for note in found.notes]
     if found.total > len(shown):
-        command = _command(one_line(plain_line(asked), LONGEST), everywhere=everywhere, limit=found.total)
+        command = _search_command(one_line(plain_line(asked), LONGEST), everywhere=everywhere, limit=found.total)
         lines.append(f"  {found.total - len(shown):,} more, in a shell: {command}")
     last = "/resume <id> opens a session."
     if not shown:
@@ -63,20 +71,20 @@ def search_card(found: SearchResult, search: str, *, everywhere: bool = False) -
     return "\n".join([*lines, last])
 
 
-def _counted(found: SearchResult, *, everywhere: bool) -> str:
+def _hit_count(found: SearchResult, *, everywhere: bool) -> str:
     nothing = f"nothing found in {'any' if everywhere else 'this'} project{'' if found.whole else ' yet'}"
     least = "at least " if found.more else ""
-    said = f"{least}{counted(found.total, 'turn')}" if found.hits else nothing
+    said = f"{least}{plural(found.total, 'turn')}" if found.hits else nothing
     return f"{said}{f' · {one_line(plain_line(found.how), 2 * ROW)}' if found.how else ''}"
 
 
-def _hit(hit: Hit) -> Sequence[str]:
+def _hit_lines(hit: Hit) -> Sequence[str]:
     where = Where()
     whose = label_of(hit.agent, where).lower() if hit.agent != NAME else ""
-    named = f"  {cut(hit.title, TITLE)}: "
+    named = f"  {cut_to_columns(hit.title, TITLE)}: "
     facts = ", ".join(
         filter(None, [whose, hit.strength, "headless run" * hit.headless, f"turn {hit.turn}", minute(hit.time)[:10]])
     )
-    words = around(hit.snippet, hit.marks[0][0] if hit.marks else 0, COLUMNS - width(named))
+    words = snippet_from_words(hit.snippet, hit.marks[0][0] if hit.marks else 0, COLUMNS - width(named))
     opened = agent_named(hit.agent, where).commands(hit.session_id, hit.folder).in_client
-    return [f"{named}{cut(words, COLUMNS - width(named))}", f"  {opened} · {facts}"]
+    return [f"{named}{cut_to_columns(words, COLUMNS - width(named))}", f"  {opened} · {facts}"]

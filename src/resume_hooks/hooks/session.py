@@ -20,7 +20,7 @@ from resume_hooks.hooks import hook_state, pending_handoff, reply, start_parts
 from resume_hooks.hooks.pending_handoff import PendingHandoff
 from resume_hooks.paths import TASKS, Where, is_session_id, open_regular
 from resume_hooks.sessions.link_log import Link, record_link, record_superseded
-from resume_hooks.system.invocation import typed
+from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.processes import client_pid
 from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR
 from resume_hooks.transcripts.lines import GIANT
@@ -52,10 +52,10 @@ def main() -> None:
     if event is None:
         return
     with contextlib.suppress(OSError):  # a full or read-only state folder: this link is lost, the session is not
-        reply.write(handle(event, sys.argv[1:]))
+        reply.write_reply(handle_session_event(event, sys.argv[1:]))
 
 
-def handle(event: Dict[str, Any], asked: Collection[str] = ()) -> bytes:
+def handle_session_event(event: Dict[str, Any], asked: Collection[str] = ()) -> bytes:
     """Do what an event asks for; what to print, ``b""`` for nothing. OSError where state can't be written.
 
     The shell may have ``asked`` for what is due: ``NEAR_END``, ``NEW_FOLDER``.
@@ -65,29 +65,31 @@ def handle(event: Dict[str, Any], asked: Collection[str] = ()) -> bytes:
         return b""
     name, path = reply.field(event, "hook_event_name"), reply.field(event, "transcript_path")
     if name == "SessionEnd" and reply.field(event, "reason") == "clear":
-        _mark(session_id)
+        _mark_cleared(session_id)
     source = reply.field(event, "source") if name == "SessionStart" else ""
     if source in ("clear", "compact"):
-        start_parts.sweep()
-        return (_cleared if source == "clear" else _compacted)(session_id, path)
-    said = _told(os.path.dirname(path)) if source == "startup" and path else ""
+        start_parts.sweep_start_notes()
+        return (_start_after_clear if source == "clear" else _start_after_compaction)(session_id, path)
+    said = _waiting_handoff_line(os.path.dirname(path)) if source == "startup" and path else ""
     if source == "resume":
-        pending_handoff.drop(session_id)
-        cold = "" if hook_state.take_fresh(_told_in_client(session_id), PAIR_SECONDS) else cold_line(event, path)
-        said = " · ".join(filter(None, (cold, _giant(session_id, path))))
-    kept = _of_engine(_kept, event) if source and NEAR_END in asked else ""
-    moved = _of_engine(of_new_folder, event) if NEW_FOLDER in asked else ""
-    line = " · ".join(filter(None, (said, moved, kept, *(_of_parts() if source else []))))
-    return reply.start("", f"resume-hooks: {line}" if line else "")
+        pending_handoff.drop_handoff_to(session_id)
+        cold = (
+            "" if hook_state.consume_fresh_note(_cold_note_name(session_id), PAIR_SECONDS) else cold_line(event, path)
+        )
+        said = " · ".join(filter(None, (cold, _giant_file_line(session_id, path))))
+    kept = _line_of_engine(_archive_line_of_engine, event) if source and NEAR_END in asked else ""
+    moved = _line_of_engine(new_folder_line, event) if NEW_FOLDER in asked else ""
+    line = " · ".join(filter(None, (said, moved, kept, *(_lines_of_parts() if source else []))))
+    return reply.start_reply("", f"resume-hooks: {line}" if line else "")
 
 
-def _cleared(session_id: str, path: str) -> bytes:
+def _start_after_clear(session_id: str, path: str) -> bytes:
     """Link the session that ``/clear`` started; with a handoff waiting for it, it opens as that one's child would."""
     pid = client_pid()
     if pid is None:
         return b""
-    parent_id = _take_mark(pid)
-    handoff = pending_handoff.take(pid, os.path.dirname(path), parent_id) if path else None
+    parent_id = _consume_clear_mark(pid)
+    handoff = pending_handoff.take_handoff(pid, os.path.dirname(path), parent_id) if path else None
     if handoff is None:
         if parent_id is not None and parent_id != session_id:
             record_link(Link(session_id, parent_id, "clear", _now(), pid), Where())
@@ -99,8 +101,8 @@ def _cleared(session_id: str, path: str) -> bytes:
     late = pending_handoff.is_outdated(handoff)
     missing = "; what you did after it is not in it" if late else ""
     said = f"the {handoff.kind} of {handoff.parent_id[:8]} is loaded{missing}; /clear again starts without it"
-    opening = _opening(handoff, session_id, path, late=late)
-    return start_parts.start(opening, f"resume-hooks: {said}", session_id)
+    opening = _opening_after_clear(handoff, session_id, path, late=late)
+    return start_parts.hand_out_start(opening, f"resume-hooks: {said}", session_id)
 
 
 def _carry_tasks(child_id: str, session_id: str) -> None:
@@ -113,7 +115,7 @@ def _carry_tasks(child_id: str, session_id: str) -> None:
         copy_tasks(child_id, session_id, Where())
 
 
-def _opening(handoff: PendingHandoff, session_id: str, path: str, *, late: bool) -> str:
+def _opening_after_clear(handoff: PendingHandoff, session_id: str, path: str, *, late: bool) -> str:
     """What the child would have opened with, as facts about this session: it stands in the child's place."""
     made = datetime.fromtimestamp(handoff.at, timezone.utc).strftime("%Y-%m-%d %H:%M")
     here = handoff.opening.replace(handoff.child_file, path).replace(handoff.child_id, session_id)
@@ -121,22 +123,24 @@ def _opening(handoff: PendingHandoff, session_id: str, path: str, *, late: bool)
     return f"{AFTER_CLEAR}({made} UTC) that left this{since}:\n\n{here}"
 
 
-def _compacted(session_id: str, path: str) -> bytes:
+def _start_after_compaction(session_id: str, path: str) -> bytes:
     """What a compaction took that is worth having back, where the engine is there to tell; of one of ours nothing."""
-    if sys.version_info < ENGINE_SINCE or hook_state.take_fresh(hook_state.answered(session_id), PAIR_SECONDS):
+    if sys.version_info < ENGINE_SINCE or hook_state.consume_fresh_note(
+        hook_state.compaction_note(session_id), PAIR_SECONDS
+    ):
         return b""
     try:
         # Nothing of the engine loads for the other events.
-        from resume_hooks.hooks.after_compaction import given_back
+        from resume_hooks.hooks.after_compaction import text_after_compaction
     except ImportError:  # it is not installed yet, or a venv from before an update lacks a dependency
         _mark_venv()
         return b""
-    return start_parts.start(given_back(session_id, path), "", session_id)
+    return start_parts.hand_out_start(text_after_compaction(session_id, path), "", session_id)
 
 
-def _told(folder: str) -> str:
+def _waiting_handoff_line(folder: str) -> str:
     """A line on a handoff that waits in this folder; headless runs have nobody to read it, and leave it for a user."""
-    handoff = None if reply.is_headless() else pending_handoff.tell(folder)
+    handoff = None if reply.is_headless() else pending_handoff.handoff_to_announce(folder)
     return f"a handoff waits here: /resume {handoff.child_id}" if handoff else ""
 
 
@@ -148,12 +152,12 @@ def cold_in_client(event: Dict[str, Any]) -> str:
     session_id, path = reply.field(event, "session_id"), reply.field(event, "transcript_path")
     line = cold_line(event, path, sign="/") if is_session_id(session_id) else ""
     if line:
-        hook_state.sweep(_TOLD, PAIR_SECONDS)
-        hook_state.keep(_told_in_client(session_id), {"at": time.time()})
+        hook_state.sweep_notes(_TOLD, PAIR_SECONDS)
+        hook_state.write_note(_cold_note_name(session_id), {"at": time.time()})
     return line
 
 
-def _told_in_client(session_id: str) -> str:
+def _cold_note_name(session_id: str) -> str:
     return f"{_TOLD}{session_id}.json"
 
 
@@ -172,7 +176,7 @@ def cold_line(event: Dict[str, Any], path: str, *, sign: str = _SIGN) -> str:
     return f"{sent}; {sign}trim or {sign}handoff first sends less"
 
 
-def _giant(session_id: str, path: str) -> str:
+def _giant_file_line(session_id: str, path: str) -> str:
     """That a session's file is one that clients choke on, by its size alone; what makes a small copy of it."""
     try:
         size = os.stat(path).st_size
@@ -180,7 +184,7 @@ def _giant(session_id: str, path: str) -> str:
         return ""
     if size < GIANT or reply.is_headless():
         return ""
-    command = typed(f"archive --slim {session_id[:8]}")
+    command = in_shell(f"archive --slim {session_id[:8]}")
     return (
         f"this session's file has {size // 1_000_000:,} MB, and a client may hang over it; for a small copy: {command}"
     )
@@ -196,18 +200,18 @@ def _is_new_child(path: str) -> bool:
     return made is not None and made[1].decode() > _instant(time.time() - PAIR_SECONDS)
 
 
-def _kept(event: Dict[str, Any]) -> str:
-    from resume_hooks.hooks.expiring_sessions import kept  # nothing to most starts
+def _archive_line_of_engine(event: Dict[str, Any]) -> str:
+    from resume_hooks.hooks.expiring_sessions import archive_line  # nothing to most starts
 
-    return kept(event)
+    return archive_line(event)
 
 
-def of_new_folder(event: Dict[str, Any]) -> str:
+def new_folder_line(event: Dict[str, Any]) -> str:
     """What parts say at a start in a folder that is new to us; each is given the event, and answers with a line."""
     return " · ".join(filter(None, (line(event) for line in seam.answers("at a start in a new folder"))))
 
 
-def _of_engine(line: Callable[[Dict[str, Any]], str], event: Dict[str, Any]) -> str:
+def _line_of_engine(line: Callable[[Dict[str, Any]], str], event: Dict[str, Any]) -> str:
     """The line that something of the engine has for an event, where it is there."""
     if sys.version_info < ENGINE_SINCE:
         return ""
@@ -220,7 +224,7 @@ def _of_engine(line: Callable[[Dict[str, Any]], str], event: Dict[str, Any]) -> 
     return ""
 
 
-def _of_parts() -> List[str]:
+def _lines_of_parts() -> List[str]:
     """What parts say at a start; headless runs have nobody to read it, and leave it for a user.
 
     Each is given where things are, and answers with a line, ``""`` for nothing. It has to load on Python 3.9.
@@ -235,23 +239,23 @@ def _mark_venv() -> None:
     mark_venv()
 
 
-def _mark(session_id: str) -> None:
+def _mark_cleared(session_id: str) -> None:
     pid = client_pid()
     if pid is not None:
-        hook_state.keep(_mark_of(pid), {"session_id": session_id, "at": time.time()})
+        hook_state.write_note(_clear_mark_name(pid), {"session_id": session_id, "at": time.time()})
         pending.add(session_id, Where())  # an ancestor from now on; the next start keeps it, and nobody waits for that
 
 
-def _take_mark(pid: int) -> Optional[str]:
+def _consume_clear_mark(pid: int) -> Optional[str]:
     """The session that this client just cleared; its mark is used up. None for a stale or damaged one."""
-    mark = hook_state.find(_mark_of(pid))
-    hook_state.take(_mark_of(pid))
+    mark = hook_state.read_note(_clear_mark_name(pid))
+    hook_state.consume_note(_clear_mark_name(pid))
     session_id, at = mark.get("session_id"), mark.get("at", 0)
     fresh = hook_state.is_instant(at) and abs(time.time() - at) <= PAIR_SECONDS
     return session_id if is_session_id(session_id) and fresh else None
 
 
-def _mark_of(pid: int) -> str:
+def _clear_mark_name(pid: int) -> str:
     return f"clear-{pid}.json"
 
 

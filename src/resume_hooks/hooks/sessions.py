@@ -16,7 +16,7 @@ from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import label_of
 from resume_hooks.sessions.child_titles import kind_beside
 from resume_hooks.sessions.project_folder import home_folder
-from resume_hooks.system.invocation import typed
+from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 
@@ -27,9 +27,11 @@ def answer(request: Request) -> TriggerAnswer:
     """List the sessions. UsageError for words that are no option."""
     if request.text not in {"", EVERYWHERE}:
         words = one_line(request.text, ROW)
-        raise UsageError(f"'{words}' is no option", f"To search for words: {request.trigger.name('search')} {words}")
+        raise UsageError(
+            f"'{words}' is not an option", f"To search for words: {request.trigger.name('search')} {words}"
+        )
     everywhere = request.text == EVERYWHERE
-    with time_limit(typed("sessions")):
+    with time_limit(in_shell("sessions")):
         folder = home_folder(HeadTail(request.path), request.where) if request.path else current_folder()
         rows = list(islice(listing.listed(folder, request.where, everywhere=everywhere), ROWS + 1))
     return show(sessions_card(rows, request.session_id, everywhere=everywhere))
@@ -40,13 +42,13 @@ def sessions_card(found: Sequence[ListedSession], here: str, *, everywhere: bool
     whose = "every project" if everywhere else "this project"
     lines = [f"resume-hooks · sessions of {whose}, newest first"]
     for row in found[:ROWS]:
-        lines += ["", f"  {one_line(plain_line(row.title), ROW)}", f"  {' · '.join(_facts(row, here))}"]
+        lines += ["", f"  {one_line(plain_line(row.title), ROW)}", f"  {' · '.join(_facts_of_row(row, here))}"]
         lines += [f"  {row.commands.in_client}"]
-    more = f"  more, in a shell: {typed(f'sessions {EVERYWHERE}' if everywhere else 'sessions')}"
+    more = f"  more, in a shell: {in_shell(f'sessions {EVERYWHERE}' if everywhere else 'sessions')}"
     return "\n".join([*lines, *(["", more] if found[ROWS:] else []), "", "/resume <id> opens one of them."])
 
 
-def _facts(row: ListedSession, here: str) -> Sequence[str]:
+def _facts_of_row(row: ListedSession, here: str) -> Sequence[str]:
     used = "" if row.percent is None else f"{'' if row.measured else 'about '}{row.percent} % full"
     kind = "" if row.kind == ORIGINAL else kind_beside(row.title, row.kind)
     mine = "this session" if row.session_id == here else ""

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from resume_hooks.hooks import hook_state, reply
 from resume_hooks.storage import state_file
-from resume_hooks.system.text import front, plain, units
+from resume_hooks.system.text import front_units, plain, utf16_length
 from resume_hooks.transcripts.parted_text import LONGEST, MOST, parts_of
 
 MOST_ALONE = 4_000  # units where no other hook brings further parts: Codex has none
@@ -29,36 +29,36 @@ CUT = "\n(cut here: there is no room for what stood in between)\n"
 _PREFIX = "parts-"
 
 
-def start(context: str, message: str, session_id: str) -> bytes:
+def hand_out_start(context: str, message: str, session_id: str) -> bytes:
     """The first hook's reply once the others have theirs: ``context`` for the model, a line for the user.
 
     At most ``LONGEST`` units of the context are delivered; of a longer one its middle is left out.
     """
     text = plain(context).strip()
-    note = hook_state.find(_claim(session_id))
+    note = hook_state.read_note(_start_note_name(session_id))
     if not isinstance(note.get("pid"), int):
-        return reply.start(shortened(text, MOST_ALONE), message)
-    text = shortened(text, LONGEST)
+        return reply.start_reply(cut_out_middle(text, MOST_ALONE), message)
+    text = cut_out_middle(text, LONGEST)
     *others, last = parts_of(text)
     left = _hand_out(session_id, note["pid"], others) if others else []
     if left and len(left) == len(others):
-        return reply.start(shortened(text, MOST), message)
+        return reply.start_reply(cut_out_middle(text, MOST), message)
     missing = "".join(f"\n(Part {number} could not be delivered.)" for number in left)
-    return reply.start(last + missing, message)
+    return reply.start_reply(last + missing, message)
 
 
-def sweep() -> None:
+def sweep_start_notes() -> None:
     """Remove the notes of starts that are long over."""
-    hook_state.sweep(_PREFIX, KEPT)
+    hook_state.sweep_notes(_PREFIX, KEPT)
 
 
-def shortened(text: str, most: int) -> str:
+def cut_out_middle(text: str, most: int) -> str:
     """A text in ``most`` units: what does not fit is cut out of its middle, by whole lines where there are lines."""
-    if units(text) <= most:
+    if utf16_length(text) <= most:
         return text
-    end = front(text[::-1], most // END_SHARE)[::-1]
+    end = front_units(text[::-1], most // END_SHARE)[::-1]
     end = end.partition("\n")[2] or end
-    begin = front(text, most - units(end) - len(CUT))
+    begin = front_units(text, most - utf16_length(end) - len(CUT))
     return f"{begin.rpartition(chr(10))[0] or begin}{CUT}{end}"
 
 
@@ -67,19 +67,19 @@ def _hand_out(session_id: str, process: int, parts: Sequence[str]) -> list[int]:
     names = [f"{_PREFIX}{session_id}-{number}" for number in range(1, len(parts) + 1)]
     try:
         for name, part in zip(names, parts):  # noqa: B905 - 3.9 has no strict
-            hook_state.take(name)
-            state_file.create(hook_state.place(name), [reply.start(part, "") + b"\n"], lasting=False)
+            hook_state.consume_note(name)
+            state_file.create(hook_state.note_path(name), [reply.start_reply(part, "") + b"\n"], lasting=False)
         # Nobody looks at them before they are counted.
-        hook_state.keep(_claim(session_id), {"pid": process, "count": len(parts) + 1})
+        hook_state.write_note(_start_note_name(session_id), {"pid": process, "count": len(parts) + 1})
         deadline = time.monotonic() + WAIT
-        while time.monotonic() < deadline and any(os.path.lexists(hook_state.place(name)) for name in names):
+        while time.monotonic() < deadline and any(os.path.lexists(hook_state.note_path(name)) for name in names):
             time.sleep(PAUSE)
     except OSError:
         for name in names:
-            hook_state.take(name)
+            hook_state.consume_note(name)
         return list(range(1, len(parts) + 1))
-    return [number for number, name in enumerate(names, 1) if hook_state.take(name)]
+    return [number for number, name in enumerate(names, 1) if hook_state.consume_note(name)]
 
 
-def _claim(session_id: str) -> str:
+def _start_note_name(session_id: str) -> str:
     return f"{_PREFIX}{session_id}.json"

@@ -53,12 +53,12 @@ _CORE = (
 )  # fmt: skip
 
 
-def _all() -> List[Row]:
+def _all_rows() -> List[Row]:
     brought = seam.triggers()
     return [row for own in _CORE for row in (*(each for each in brought if each.before == own.name), own)]
 
 
-ROWS = {each.name: each for each in _all()}
+ROWS = {each.name: each for each in _all_rows()}
 """Every trigger; ``make docs`` writes commands/, hooks/commands.mjs and docs/older-clients.md from it."""
 
 _FORMER = {name: now for name, (_, now) in part_table.FORMER.items() if now in ROWS} | {"recover-context": "recall"}
@@ -121,7 +121,7 @@ class Trigger(NamedTuple):
         """How any trigger begins that the module registers under no name."""
         return TYPED if self.sign == TYPED else SLASH
 
-    def told(self, words: str) -> str:
+    def with_typed_names(self, words: str) -> str:
         """Words of ours, which name triggers as prompts, in this one's form."""
         return _TOLD.sub(lambda found: self.name(found[1]), words)
 
@@ -131,14 +131,14 @@ def trigger_of(word: str) -> str:
     return ALIASES.get(word, _OF_BARE.get(word, word))
 
 
-def of_command(command: str, text: str, *, hooked: bool = True) -> Trigger:
+def trigger_of_command(command: str, text: str, *, hooked: bool = True) -> Trigger:
     """What the module inside the client asks for: a command as it was typed, or a word of the module's own."""
     sign, verb = (SLASH, command[len(SLASH) - 1 :]) if command.startswith(SLASH[1:]) else (BARE, command)
     verb = _OF_BARE.get(verb, verb) if sign == BARE else ALIASES.get(verb, verb)
     return Trigger(verb, text, slash=True, pasted=False, hooked=hooked, sign=sign)
 
 
-def recognise(prompt: str) -> Optional[Trigger]:
+def recognise_trigger(prompt: str) -> Optional[Trigger]:
     """The trigger that a prompt is, or None: then it is the user's and passes."""
     slash, sign = prompt[:1] == "/", SLASH if prompt[:1] == "/" else TYPED
     stacked = _STACKED.match(prompt)  # typed behind a bare trigger that came back into the box
@@ -155,7 +155,7 @@ def recognise(prompt: str) -> Optional[Trigger]:
     found = _TRIGGER.match(prompt)
     if found is None:
         return None
-    verb = _canonical(found.group(1))
+    verb = _canonical_word(found.group(1))
     text = _PASTE_TAG.sub("", found.group(2) or "").strip()
     if verb not in VERBS or (text and verb in _ALONE) or (text and not slash and _is_prose(verb, text, prompt)):
         return None
@@ -178,7 +178,7 @@ def _last_typed(prompt: str) -> str:
     found = _RETYPED.match(prompt)
     if found is None:
         return prompt
-    verb = _canonical(found.group(1))
+    verb = _canonical_word(found.group(1))
     names = "|".join((verb, *(alias for alias, meant in ALIASES.items() if meant == verb)))
     again = re.finditer(rf"{_SIGN}(?:{names})(?=\s|\Z)", prompt, re.IGNORECASE)
     starts = [one.start() for one in again]
@@ -190,7 +190,7 @@ def _last_typed(prompt: str) -> str:
 def _is_pasted_over(prompt: str) -> bool:
     """Whether a command of ours or ``/clear`` was pasted behind a trigger.
 
-    A trigger that fires only alone is no trigger before other words: ``>help me understand /clear`` passes.
+    A trigger that fires only alone is not a trigger before other words: ``>help me understand /clear`` passes.
     """
     verb = _verb_of(prompt)
     if verb in _ALONE:
@@ -201,9 +201,9 @@ def _is_pasted_over(prompt: str) -> bool:
 def _verb_of(prompt: str) -> str:
     """The verb at the start, also where a pasted ``/command`` follows it without a space."""
     found = re.match(rf"(?:>|/{PLUGIN}:)([a-z-]+)(?=[\s/])", prompt, re.IGNORECASE)
-    return _canonical(found.group(1)) if found else ""
+    return _canonical_word(found.group(1)) if found else ""
 
 
-def _canonical(word: str) -> str:
+def _canonical_word(word: str) -> str:
     word = word.lower()
     return ALIASES.get(word, word)

@@ -20,7 +20,7 @@ from resume_hooks.derive.trim.options import HELP, parse
 from resume_hooks.derive.trim.plan import Decision, SessionScan, TrimPlan, brief, remarks, totals
 from resume_hooks.errors import NothingToTrim, ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import confirmations
-from resume_hooks.hooks.child_cards import child_card, opened
+from resume_hooks.hooks.child_cards import child_card, opened_child_text
 from resume_hooks.hooks.confirmations import OPEN, Question
 from resume_hooks.hooks.plain_cards import LITTLE, NOTHING, ROW, refusal_card
 from resume_hooks.hooks.request import Request, TimeLimit, TriggerAnswer, show, time_limit
@@ -57,27 +57,27 @@ WRITING = 1.5
 def answer(request: Request) -> TriggerAnswer:
     """Preview a trim, act on the word that was given, or undo one. Raises ResumeHooksError."""
     if request.trigger.verb == "untrim":
-        return _untrimmed(request)
+        return _answer_untrim(request)
     word = SAME.get(request.text.lower(), request.text.lower())
     if word in {"help", "cancel"}:
-        question = confirmations.find(request.session_id)
+        question = confirmations.find_question(request.session_id)
         asked = question is not None and question.is_open
         if word == "help":
             by_model = request.trigger.sign == BARE and any(answers("a trim that a model decides"))
             smart = "\n  --smart [what to keep] the session's own model chooses" if by_model else ""
             return show(help_card(f"{HELP}{smart}", request.trigger, asked=asked))
-        confirmations.take(request.session_id)
+        confirmations.consume_question(request.session_id)
         return show(cancelled_card(asked=asked))
-    if request.path is None and confirmations.find(request.session_id) is not None:
+    if request.path is None and confirmations.find_question(request.session_id) is not None:
         raise NothingToTrim(
             "There is nothing to trim: the file of this session is gone since the question",
             "Put it back where it was, then type the trim again.",
         )
     parent = request.session
-    return _confirm(parent, request) if word == "yes" else _ask(parent, request)
+    return _confirm_trim(parent, request) if word == "yes" else _ask_about_trim(parent, request)
 
 
-def _untrimmed(request: Request) -> TriggerAnswer:
+def _answer_untrim(request: Request) -> TriggerAnswer:
     """Make a child in which every original that is left stands again."""
     from resume_hooks.derive.untrim import read_trimmed  # a trim, which is asked for far more often, needs none of it
 
@@ -93,11 +93,11 @@ def _untrimmed(request: Request) -> TriggerAnswer:
     return TriggerAnswer(
         receipt.in_client,
         lambda copied: child_card("untrimmed", receipt, copied, facts, slash=request.slash),
-        remark=opened(receipt),
+        remark=opened_child_text(receipt),
     )
 
 
-def _ask(parent: SessionFile, request: Request) -> TriggerAnswer:
+def _ask_about_trim(parent: SessionFile, request: Request) -> TriggerAnswer:
     """Preview a trim; the parts come first.
 
     The question ``a trim that a model decides``: given the request; what comes back is the answer to it, which kept
@@ -110,20 +110,20 @@ def _ask(parent: SessionFile, request: Request) -> TriggerAnswer:
         asked: TriggerAnswer | None = by_model(request)
         if asked is not None:
             return asked
-    _refuse(request.text, request.trigger)
+    _refuse_option_in_place(request.text, request.trigger)
     with time_limit(request.command):
-        decided = _decide(parent, request.text, request)
+        decided = _plan_trim_of_request(parent, request.text, request)
     if not (request.text or decided.choices) and decided.before.most_percent < LITTLE:
         raise NothingToTrim("There is nothing to trim yet")
-    confirmations.take(parent.session_id)  # a yes to this question never answers an older one
+    confirmations.consume_question(parent.session_id)  # a yes to this question never answers an older one
     if not decided.pays:
         return show(no_use_card(brief(decided), request.trigger.name("handoff")))
     unkept = ""
     try:
-        confirmations.keep(Question(parent.session_id, request.text, time.time()))
+        confirmations.store_question(Question(parent.session_id, request.text, time.time()))
     except OSError as error:
         unkept = f"A yes can't be waited for ({error.strerror}). In a shell: {request.command}"
-    card = question_card(brief(decided), request.text, unkept, request.typed)
+    card = question_card(brief(decided), request.text, unkept, request.typed_name)
     here = _in_place(decided, request)
     question = "" if unkept else short_question(decided, here)
     return TriggerAnswer("", lambda _: card, question, in_place=here is not None)
@@ -137,28 +137,28 @@ def _in_place(decided: TrimPlan, request: Request) -> Decision | None:
     return here if in_client.pays(here, decided.options) else None
 
 
-def _confirm(parent: SessionFile, request: Request) -> TriggerAnswer:
+def _confirm_trim(parent: SessionFile, request: Request) -> TriggerAnswer:
     started = time.monotonic()
-    question = confirmations.settled(parent.session_id)
+    question = confirmations.wait_for_question(parent.session_id)
     if question is None or not (question.is_open or _is_anothers(question, request.where)):
         return _without_question(parent, question, request)
     with time_limit(request.command):
-        decided = _decide(parent, question.options, request)
+        decided = _plan_trim_of_request(parent, question.options, request)
     if decided.pays and (time.monotonic() - started) * (1 + WRITING) > WHOLE:
         raise TimeLimit("It would take longer than a prompt may wait, so nothing was made", request.command)
     if not decided.pays:
-        confirmations.take(parent.session_id)
+        confirmations.consume_question(parent.session_id)
         return show(no_use_card(brief(decided), request.trigger.name("handoff")))
-    if not confirmations.begin(question):  # another hook was faster, of this client or of another one
-        settled = confirmations.settled(parent.session_id)
+    if not confirmations.claim_question(question):  # another hook was faster, of this client or of another one
+        settled = confirmations.wait_for_question(parent.session_id)
         if settled is not None and _is_anothers(settled, request.where):
-            return _confirm(parent, request)
+            return _confirm_trim(parent, request)
         return _without_question(parent, settled, request)
     try:
-        receipt = _write(decided, question, request.where)
+        receipt = _write_trimmed_child(decided, question, request.where)
     finally:
-        confirmations.end(parent.session_id)
-    return _answer_of(receipt, [*remarks(decided)], question, slash=request.slash)
+        confirmations.release_question(parent.session_id)
+    return _answer_with_trim(receipt, [*remarks(decided)], question, slash=request.slash)
 
 
 def _is_anothers(question: Question, where: Where) -> bool:
@@ -168,7 +168,7 @@ def _is_anothers(question: Question, where: Where) -> bool:
     return asked.is_open and bool(question.child) and not Clients(where).leave_to(client_pid(), question.child, maker)
 
 
-def _decide(parent: SessionFile, text: str, request: Request) -> TrimPlan:
+def _plan_trim_of_request(parent: SessionFile, text: str, request: Request) -> TrimPlan:
     """The plan for options.
 
     The question ``what a model decided``: given them and the request; what comes back is the plan that was shown, None
@@ -182,16 +182,16 @@ def _decide(parent: SessionFile, text: str, request: Request) -> TrimPlan:
     return agents.trim(parent, request.where, options)
 
 
-def _write(decided: TrimPlan, question: Question, where: Where) -> Receipt:
+def _write_trimmed_child(decided: TrimPlan, question: Question, where: Where) -> Receipt:
     """Make the child, out of any time limit: what is written is never cut in two. Its question stays, answered."""
     try:
         receipt = write(decided, where)
     except ResumeHooksError:
         with contextlib.suppress(OSError):
-            confirmations.keep(question)  # nothing was made, so it can be tried again
+            confirmations.store_question(question)  # nothing was made, so it can be tried again
         raise
     with contextlib.suppress(OSError):  # then a second yes finds no question
-        confirmations.keep(question._replace(child=receipt.session_id))
+        confirmations.store_question(question._replace(child=receipt.session_id))
     return receipt
 
 
@@ -201,29 +201,29 @@ def _without_question(parent: SessionFile, question: Question | None, request: R
         with time_limit(request.command):
             standing = standing_trim(parent, question.child, request.where)
         if standing is not None:
-            return _answer_of(standing, [], question, slash=request.slash)
+            return _answer_with_trim(standing, [], question, slash=request.slash)
     if question is None or question.is_open:
-        if question is not None or confirmations.is_begun(parent.session_id):
-            return show(busy_card(request.typed))
-        return show(unasked_card(request.typed))
+        if question is not None or confirmations.is_question_claimed(parent.session_id):
+            return show(busy_card(request.typed_name))
+        return show(unasked_card(request.typed_name))
     gone = bool(question.child) and find_session(question.child, request.where) is None
-    return show(answered_card(question, request.typed, gone=gone))
+    return show(answered_card(question, request.typed_name, gone=gone))
 
 
-def _answer_of(receipt: Receipt, notes: list[str], question: Question, *, slash: bool) -> TriggerAnswer:
+def _answer_with_trim(receipt: Receipt, notes: list[str], question: Question, *, slash: bool) -> TriggerAnswer:
     return TriggerAnswer(
         receipt.in_client,
         lambda copied: trimmed_card(receipt, copied, question.options, notes, slash=slash),
-        remark=opened(receipt),
+        remark=opened_child_text(receipt),
     )
 
 
-def _refuse(text: str, trigger: Trigger) -> None:
+def _refuse_option_in_place(text: str, trigger: Trigger) -> None:
     if text.lower() == "y":
         raise UsageError("'y' is not enough: type yes", f"{_TO_CONFIRM}.")
     word = text.partition(" ")[0].lower()
     if trigger.sign == BARE and (word == "--in-place" or difflib.get_close_matches(word, ["here"])):
-        raise UsageError(f"'{word}' is no option here", f"In place: {trigger.name('trim')} here")
+        raise UsageError(f"'{word}' is not an option here", f"In place: {trigger.name('trim')} here")
     if WORDS & set(text.lower().split()):
         raise UsageError(f"'{one_line(text, 80)}' confirms nothing", f"{_TO_CONFIRM}, and nothing more.")
 
@@ -238,7 +238,7 @@ def standing_trim(parent: SessionFile, child_id: str, where: Where) -> Receipt |
         child, glance = HeadTail(path), HeadTail(parent.path)
     except SessionNotFound:
         return None  # gone since it was found
-    if child.touched or any(_goes_on(record, child.derived_at) for record in glance.last_records):
+    if child.touched or any(_continues_conversation(record, child.derived_at) for record in glance.last_records):
         return None
     # What its first line tells of its trim; anybody may have edited it.
     metadata = records.mapping(child.first_records[0], "trim_metadata") if child.first_records else {}
@@ -259,7 +259,7 @@ def standing_trim(parent: SessionFile, child_id: str, where: Where) -> Receipt |
     )
 
 
-def _goes_on(record: Record, at: str) -> bool:
+def _continues_conversation(record: Record, at: str) -> bool:
     """Whether a record is of a conversation after an instant: a prompt, an answer, the output of a tool."""
     spoken = records.kind(record) == records.ASSISTANT or records.is_prompt(record)
     answered = bool(records.results(record))
@@ -276,11 +276,11 @@ _WAYS = """\
 def question_card(preview: str, options: str, unkept: str, trim: str) -> str:
     """What a trim would do, and how to confirm it; ``unkept`` says why no confirmation can be waited for."""
     if unkept:
-        return f"trim · nothing is written\n{_with(options)}{_indented(preview)}\n\n  {unkept}\n\n{NOTHING}"
+        return f"trim · nothing is written\n{_with_options(options)}{_indent_text(preview)}\n\n  {unkept}\n\n{NOTHING}"
     yes = f"{trim} yes"
     # The first line says it too: beside a working model, client 2.1.329 shows it where one of the lines is wide.
     first = f"trim · type {yes} · nothing is written yet"
-    return f"{first}\n{_with(options)}{_indented(preview)}\n{_WAYS.format(trim=trim)}\nTo make it: {yes}"
+    return f"{first}\n{_with_options(options)}{_indent_text(preview)}\n{_WAYS.format(trim=trim)}\nTo make it: {yes}"
 
 
 def short_question(decided: TrimPlan, here: Decision | None) -> str:
@@ -296,7 +296,7 @@ def short_question(decided: TrimPlan, here: Decision | None) -> str:
 
 def no_use_card(preview: str, handoff: str) -> str:
     """A trim that would not pay, with its numbers and what would."""
-    return f"trim · not worth a new session\n{_indented(preview)}\n\n{NOTHING}\n\nInstead: {handoff}"
+    return f"trim · not worth a new session\n{_indent_text(preview)}\n\n{NOTHING}\n\nInstead: {handoff}"
 
 
 def help_card(options: str, trigger: Trigger, *, asked: bool) -> str:
@@ -343,9 +343,9 @@ def trimmed_card(receipt: Receipt, copied: Copied, options: str, notes: Sequence
     return child_card("trimmed" if receipt.written else "already trimmed", receipt, copied, facts, slash=slash)
 
 
-def _with(options: str) -> str:
+def _with_options(options: str) -> str:
     return f"  options: {one_line(options, ROW)}\n" if options else ""
 
 
-def _indented(text: str) -> str:
+def _indent_text(text: str) -> str:
     return "\n".join(f"  {line}" if line else "" for line in text.split("\n"))

@@ -69,7 +69,7 @@ def _versions_in_use(who: Anonymous) -> dict[str, Any]:
     return {
         "engine": __version__,
         "plugin": _plugin_versions(),
-        "client": ".".join(map(str, claude_cli.version() or ())),
+        "client": ".".join(map(str, claude_cli.client_version() or ())),
         "python": platform.python_version(),
         "implementation": platform.python_implementation(),
         "system": who.anonymize(f"{platform.system()} {platform.release()} {platform.machine()}"),
@@ -114,7 +114,7 @@ def _settings_in_report(where: Where, who: Anonymous) -> list[dict[str, Any]]:
 def _entries_of_log(where: Where) -> list[str]:
     """The last entries, without lines that are not in our form."""
     found = []
-    for entry in bug_log.entries(where)[-LAST_ENTRIES:]:
+    for entry in bug_log.log_entries(where)[-LAST_ENTRIES:]:
         first, *places = entry.strip("\n").split("\n")
         if _HEAD.fullmatch(first):
             found.append("\n".join([first, *(place for place in places if _PLACE.fullmatch(place))]))

@@ -28,7 +28,7 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system import bug_log, claude_cli, clipboard, programs
 from resume_hooks.system.claude_settings import policy_file
 from resume_hooks.system.plugin_files import MARKETPLACE, NAME, plugin_folder
-from resume_hooks.system.text import counted
+from resume_hooks.system.text import plural
 from resume_hooks.transcripts.lines import GIANT, GIANT_LINE, longest_line
 from resume_hooks.transcripts.transcript import is_live_part_within
 from resume_hooks.version import __version__
@@ -105,7 +105,7 @@ def problem(detail: str, remedy: str, code: str = "problem") -> Finding:
 def _is_elsewhere() -> bool:
     """Whether another agent has sessions here, while Claude Code has neither a program nor sessions."""
     where = Where()
-    if programs.find("claude", os.environ) is not None or os.path.isdir(where.projects):
+    if programs.find_program("claude", os.environ) is not None or os.path.isdir(where.projects):
         return False
     return any(agent.name in registry.RUNNING for agent in registry.others(where))
 
@@ -113,9 +113,9 @@ def _is_elsewhere() -> bool:
 def _check_client(_: str) -> Finding:
     if _is_elsewhere():
         return note("Claude Code is not installed, and has no sessions here", code="unused")
-    if programs.find("claude", os.environ) is None:
+    if programs.find_program("claude", os.environ) is None:
         return problem("claude is not on PATH", "Install Claude Code, or add it to PATH.", "missing")
-    version = claude_cli.version()
+    version = claude_cli.client_version()
     if version is None:
         return problem("claude does not print its version", "Run: claude --version", "silent")
     text = ".".join(map(str, version))
@@ -127,7 +127,7 @@ def _check_client(_: str) -> Finding:
 
 def _check_hooks(cwd: str) -> Finding:
     for key in ("disableAllHooks", "allowManagedHooksOnly"):
-        if path := claude_cli.switched_on(key, cwd):
+        if path := claude_cli.settings_file_with(key, cwd):
             remedy = "Take it out of that file; until then the slash commands still work, through their bodies."
             return problem(f"{key} is true in {path}", remedy, "off")
     return ok("not switched off in any settings file")
@@ -189,7 +189,7 @@ def _check_other_agents(_: str) -> Finding:
     for agent in registry.others(where):
         if agent.name in registry.PARTIAL:
             continue
-        told.append(f"{agent.label}: {counted(len(agent.store.sessions()), 'session')}")
+        told.append(f"{agent.label}: {plural(len(agent.store.sessions()), 'session')}")
         if installs := agent.without_plugin(NAME):
             told[-1] += ", without the plugin"
             without.append(installs)
@@ -220,7 +220,7 @@ def _check_transcripts(cwd: str) -> Finding:
     if not everywhere:
         remedy = "Start Claude Code once, or set CLAUDE_CONFIG_DIR to the folder that it uses."
         return note(f"none under {Where().projects}", remedy, "none")
-    return ok(f"{counted(everywhere, 'session')}, {here:,} of this folder, under {Where().projects}")
+    return ok(f"{plural(everywhere, 'session')}, {here:,} of this folder, under {Where().projects}")
 
 
 def _check_giants(_: str) -> Finding:
@@ -252,10 +252,10 @@ def _check_expiry(cwd: str) -> Finding:
     said = f"cleanupPeriodDays in {path}" if path else "no setting, so the client's default"
     if days is None:
         return ok(f"the client deletes no session ({said} is not a number of days)", code="never")
-    text = f"sessions are deleted {counted(days, 'day')} after their last write ({said})"
+    text = f"sessions are deleted {plural(days, 'day')} after their last write ({said})"
     if found.first is None:
         return ok(f"{text}; none within seven days")
-    text += f"; {counted(found.sessions, 'session')} in {counted(found.projects, 'project')}"
+    text += f"; {plural(found.sessions, 'session')} in {plural(found.projects, 'project')}"
     text += f", and files of {found.younger:,} younger ones," if found.younger else ""
     text += f" expire{'s' if found.sessions == 1 and not found.younger else ''} within seven days"
     text += f", from {clock.minute(clock.from_epoch(found.first))} UTC on"
@@ -344,16 +344,16 @@ def _check_missing_state(folder: str) -> Finding:
 
 
 def _check_settings(_: str) -> Finding:
-    if refused := settings.refused():
+    if refused := settings.unusable_settings():
         remedy = "Set it again: resume-hooks config KEY VALUE; an option of the plugin: /plugin configure resume-hooks"
         return problem("; ".join(refused), remedy, "refused")
-    if ignored := settings.ignored():
+    if ignored := settings.former_settings_in_use():
         return note(" ".join(ignored), "Remove each where it is given.", "former")
     return ok("every value can be used")
 
 
 def _check_log(_: str) -> Finding:
-    noted = bug_log.entries(Where())
+    noted = bug_log.log_entries(Where())
     if not noted:
         return ok("no bug was ever noted")
     bugs = "a bug" if len(noted) == 1 else f"{len(noted):,} bugs"
@@ -368,8 +368,8 @@ def _check_index(_: str) -> Finding:
         return problem(f"a newer resume-hooks wrote {status.file}", "Update this one.", "newer")
     if status.state != "ready":
         return note(f"{status.state}; the next search makes it anew", code=f"{status.state}")
-    behind = f", {counted(status.behind, 'file')} behind; the next search reads them" if status.behind else ""
-    return ok(f"{size_text(status.size)} for {counted(status.transcripts, 'transcript')}{behind}")
+    behind = f", {plural(status.behind, 'file')} behind; the next search reads them" if status.behind else ""
+    return ok(f"{size_text(status.size)} for {plural(status.transcripts, 'transcript')}{behind}")
 
 
 def _check_trash(_: str) -> Finding:
@@ -405,13 +405,13 @@ def _check_vault(_: str) -> Finding:
     if why := held.why_not(Where()):
         return note(f"{size}; none is held against an early deletion: {why}", code="unheld")
     if os.path.isdir(held_links.folder(Where())) and (missing := held.unheld(Where())):
-        said = f"{size}; {counted(missing, 'session')} not held against an early deletion: no link could be made"
+        said = f"{size}; {plural(missing, 'session')} not held against an early deletion: no link could be made"
         return note(said, f"See whether links can be made from {Where().projects} to {Where().state}.", "unheld")
     return ok(size if kept else "empty")
 
 
 def _check_clipboard(_: str) -> Finding:
-    ways = clipboard.ways()
+    ways = clipboard.clipboard_ways()
     if not ways:
         remedy = "Install xclip or wl-clipboard; without one, the text to copy stands in the message."
         return note("no way to the clipboard from here", remedy, "none")

@@ -18,9 +18,9 @@ from resume_hooks.sessions.held_links import FOLDER, apart, folder
 from resume_hooks.storage import removal
 from resume_hooks.storage.state_file import failing_as
 from resume_hooks.system import claude_cli
-from resume_hooks.system.invocation import quoted, typed
+from resume_hooks.system.invocation import in_shell, quote_word
 from resume_hooks.system.plugin_files import MARKETPLACE, NAME, is_assembled, plugin_folder
-from resume_hooks.system.text import counted
+from resume_hooks.system.text import plural
 
 FILES = (
     "links.jsonl", "settings.json", "stats.json", "audit.json", "vault-told", "log/errors.log", "log/errors.log.1",
@@ -100,7 +100,7 @@ def paths_that_stay(state: str, goes: Collection[str]) -> list[str]:
 
 
 def _own_files_that_stay(where: Where, goes: Collection[str] | None) -> list[Left]:
-    state, purge = where.state, typed("install --remove --purge")
+    state, purge = where.state, in_shell("install --remove --purge")
     left = paths_that_stay(state, goes or _folders_of_copies())
     if goes is None:
         whole = [Left(state, "links, settings, index, notes", purge)] if os.path.isdir(state) else []
@@ -122,8 +122,10 @@ def _client_files_that_stay(where: Where, commands: Collection[Collection[str]])
     ]
     if count := _scripts_that_name_us(where):
         scripts = os.path.join(where.config, "session-env")
-        kind = f"the shell function `{NAME}` in scripts of {counted(count, 'session')}, which finds no engine any more"
-        rows.append(Left(scripts, kind, f"find {quoted(scripts)} -name '*.sh' -exec sed -i.old '/^{NAME}()/d' {{}} +"))
+        kind = f"the shell function `{NAME}` in scripts of {plural(count, 'session')}, which finds no engine any more"
+        rows.append(
+            Left(scripts, kind, f"find {quote_word(scripts)} -name '*.sh' -exec sed -i.old '/^{NAME}()/d' {{}} +")
+        )
     copy = os.path.join(plugins, "cache", MARKETPLACE)
     if os.path.isdir(copy):
         rows.append(Left(copy, "the client's copy of the plugin", "Claude Code removes it by itself"))
@@ -147,7 +149,7 @@ def _scripts_that_name_us(where: Where) -> int:
 
 
 def _by_hand(path: str) -> str:
-    return f"rm -r {quoted(path)}"
+    return f"rm -r {quote_word(path)}"
 
 
 def paths_to_purge(state: str) -> list[str]:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from resume_hooks.system.text import counted
+from resume_hooks.system.text import plural
 
 INDENT = "  "  # before every line of foreign text, so that a line at the margin is always one of ours
 VOICE = 4  # how much more of the room a prompt or an answer gets than the output of a tool
@@ -138,13 +138,13 @@ def cut_piece(piece: TextPiece, room: int) -> str:
     body = piece.body
     if len(body) <= room:
         return body
-    notice = f"{INDENT}… {counted(len(body) + piece.missing, 'more character')}: {piece.command}"
+    notice = f"{INDENT}… {plural(len(body) + piece.missing, 'more character')}: {piece.command}"
     left = room - len(notice) - 2
     if left < len(INDENT) + 20:
-        return f"{INDENT}… {counted(len(body) + piece.missing, 'character')}: {piece.command}"
+        return f"{INDENT}… {plural(len(body) + piece.missing, 'character')}: {piece.command}"
     # A call that was shortened ends with the same command, which the notice has.
     tail = 0 if piece.voice or body.endswith(f"{piece.command})") else left // TAIL_SHARE
-    notice = f"{INDENT}… {counted(len(body) - left + piece.missing, 'more character')}: {piece.command}"
+    notice = f"{INDENT}… {plural(len(body) - left + piece.missing, 'more character')}: {piece.command}"
     last = f"{INDENT}{body[len(body) - tail + len(INDENT) :].lstrip()}" if tail > len(INDENT) else ""
     return "\n".join(part for part in (body[: left - tail].rstrip(), notice, last) if part)
 

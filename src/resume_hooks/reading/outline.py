@@ -19,8 +19,8 @@ from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.record_references import TranscriptNames
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import PREFIX, agent_type, subagent_name, subagents_of, title_of
-from resume_hooks.system.invocation import typed
-from resume_hooks.system.text import counted, one_line, plain_line
+from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.text import one_line, plain_line, plural
 from resume_hooks.transcripts import records, script_calls
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import Line
@@ -330,8 +330,8 @@ def outline_text(
 
     def gap(first: int, last: int) -> str:
         span = span_text(turns[first].number, turns[last].number)
-        command = typed(f"outline {names.word} --turns {span}{by_file}")
-        return f"… {counted(last - first + 1, 'turn')} left out: {command}"
+        command = in_shell(f"outline {names.word} --turns {span}{by_file}")
+        return f"… {plural(last - first + 1, 'turn')} left out: {command}"
 
     return fit_ends("\n".join(_opening_lines(found, names)), blocks, limit, gap)
 
@@ -343,14 +343,14 @@ def span_text(first: int, last: int) -> str:
 
 def _opening_lines(found: Outline, names: TranscriptNames) -> list[str]:
     tokens = next((turn.tokens for turn in reversed(found.turns) if turn.place == LIVE and turn.tokens), 0)
-    damaged = counted(len(found.bad_lines), "unreadable line") if found.bad_lines else ""
+    damaged = plural(len(found.bad_lines), "unreadable line") if found.bad_lines else ""
     facts = (
-        counted(found.turn_count, "turn"),
+        plural(found.turn_count, "turn"),
         f"{minute(found.created)} .. {minute(found.ended)}",
-        f"{size_text(found.size)}, {counted(found.lines, 'record')}",
-        f"{counted(tokens, 'token')} counted last" if tokens else "",
+        f"{size_text(found.size)}, {plural(found.lines, 'record')}",
+        f"{plural(tokens, 'token')} counted last" if tokens else "",
         damaged,
-        f"a turn: {typed(f'read {names.word} --turns N')}",
+        f"a turn: {in_shell(f'read {names.word} --turns N')}",
     )
     return [marker("outline", f"{found.title} · {names.short}"), " · ".join(fact for fact in facts if fact)]
 
@@ -397,7 +397,7 @@ def _line_of_turn(turn: OutlineTurn, aside: str, names: TranscriptNames, width: 
         _some_words(tools, width.tools),
         f"{turn.failed} failed" if turn.failed else "",
         _files_of_turn(turn, width.files),
-        f"{counted(turn.tokens, 'token')}{grown}" if turn.tokens else "",
+        f"{plural(turn.tokens, 'token')}{grown}" if turn.tokens else "",
         names.reference(turn.line),
     )
     return " · ".join(fact for fact in facts if fact)
@@ -424,14 +424,14 @@ def _lines_of_agents(agents: Sequence[OutlineAgent], names: TranscriptNames, wid
         facts = (
             f"   sub-agent {agent.kind}".rstrip(),
             f'"{one_line(agent.task, width.words // 2)}"' if agent.task else "",
-            counted(agent.records, "record"),
-            typed(f"outline {TranscriptNames('', f'{names.short}/{agent.name}').word}"),
+            plural(agent.records, "record"),
+            in_shell(f"outline {TranscriptNames('', f'{names.short}/{agent.name}').word}"),
         )
         shown.append(" · ".join(filter(None, facts)))
     left = len(agents) - len(shown)
     turn = f" --turns {agents[0].turn}" if agents and agents[0].turn is not None else ""
-    said = counted(left, "more sub-agent" if shown else "sub-agent")
-    rest = f"   … {said}: {typed(f'outline {names.word}{turn} --max-chars 0')}"
+    said = plural(left, "more sub-agent" if shown else "sub-agent")
+    rest = f"   … {said}: {in_shell(f'outline {names.word}{turn} --max-chars 0')}"
     return [*shown, rest] if left else shown
 
 
@@ -441,7 +441,7 @@ def _line_of_compaction(compaction: Compaction, names: TranscriptNames) -> str:
         "-- trimmed in place" if compaction.trigger == TRIM else f"-- compacted{by}",
         minute(compaction.time)[5:],
         "abandoned branch, not sent" if compaction.abandoned else "",
-        f"{counted(compaction.tokens_before, 'token')} before" if compaction.tokens_before else "",
+        f"{plural(compaction.tokens_before, 'token')} before" if compaction.tokens_before else "",
         f"summary {names.reference(compaction.summary)}" if compaction.summary >= 0 else "",
     )
     return " · ".join(fact for fact in facts if fact)

@@ -19,8 +19,8 @@ from resume_hooks.reading.render import Rendering, block_text, calls_before, fie
 from resume_hooks.sessions.record_references import RecordLine, RecordLines, RecordOffset, TranscriptNames, is_record_id
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import subagent_name
-from resume_hooks.system.invocation import typed
-from resume_hooks.system.text import counted, one_line, plain, plain_line
+from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.text import one_line, plain, plain_line, plural
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.attachments import QUEUED, kind_of
 from resume_hooks.transcripts.lines import Line, lines_before, open_transcript, read_lines
@@ -88,7 +88,7 @@ class Passage(NamedTuple):
 
 def whole_command(reference: str, characters: int = 0) -> str:
     """The command that prints a record, whole where it is known to have that many characters."""
-    return typed(f"read {reference}{' --max-chars 0' if characters > WHOLE else ''}")
+    return in_shell(f"read {reference}{' --max-chars 0' if characters > WHOLE else ''}")
 
 
 def says_something(record: Record) -> bool:
@@ -174,7 +174,7 @@ def _brief_text(record: Record, reference: str, calls: Mapping[str, ToolCall], c
     """The words of a record, each call as one line, without the client's own additions."""
     kind = records.kind(record)
     if is_added(record):
-        return f"[{counted(characters, 'character')} that the client added: {whole_command(reference, characters)}]"
+        return f"[{plural(characters, 'character')} that the client added: {whole_command(reference, characters)}]"
     if kind == records.ASSISTANT:
         own = calls_in(record)
         blocks = (_call_line(block, own, reference) if block.get("type") == records.CALL else block_text(block)

@@ -28,8 +28,8 @@ from resume_hooks.sessions.agents.registry import PARTIAL, label_of
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.sessions.session_files import where_hidden
 from resume_hooks.sessions.transcript_files import owning_session
-from resume_hooks.system.invocation import typed
-from resume_hooks.system.text import counted, one_line, plain_line
+from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.text import one_line, plain_line, plural
 from resume_hooks.transcripts.head_tail import HeadTail
 
 MOST_LATEST = 5_000  # records that are looked at where only their kind was asked for
@@ -355,7 +355,7 @@ def _piece(hit: Hit, *, top: bool, mark: Style = as_typed, title: Style = as_typ
         whose = f" · {label_of(hit.agent, Where()).lower()}" if hit.agent != NAME else ""
         named = f"{one_line(plain_line(hit.title), 80)} · {hit.session_id}{whose}"
         resume = f"  resume: {plain_line(hit.resume)}"
-        made = f"  hand off: {typed(f'handoff {hit.session_id}')}"
+        made = f"  hand off: {in_shell(f'handoff {hit.session_id}')}"
         ways = [made] if hit.agent in PARTIAL else [resume, made]
         lines = ["", title(named), *([] if model else ways)]
     who = f"{hit.role}{f' ({one_line(plain_line(hit.tool), 80)})' if hit.tool else ''}"
@@ -364,7 +364,7 @@ def _piece(hit: Hit, *, top: bool, mark: Style = as_typed, title: Style = as_typ
     lines += [
         f"  {' · '.join(filter(None, about))}",
         f"    {_marked(hit, mark)}",
-        f"    read: {typed(f'read {shlex.quote(plain_line(hit.short))}')}",  # names of files are hostile
+        f"    read: {in_shell(f'read {shlex.quote(plain_line(hit.short))}')}",  # names of files are hostile
     ]
     return "\n".join(lines)
 
@@ -394,7 +394,7 @@ def _marked(hit: Hit, mark: Style) -> str:
 def _counted(result: SearchResult) -> str:
     least = "at least " if result.more else ""
     nothing = "nothing found" if result.whole else "nothing found yet"
-    text = f"{least}{counted(result.total, 'turn')}" if result.hits else nothing
+    text = f"{least}{plural(result.total, 'turn')}" if result.hits else nothing
     return f"{text}{f' · {one_line(plain_line(result.how), 400)}' if result.how else ''}"
 
 
@@ -424,20 +424,20 @@ def _left(result: SearchResult, shown: int, command: str) -> list[str]:
     """What is not shown, and how to get it: by the ``command`` again, with these options."""
     more = result.total - shown
     limit = f"{command} --limit {min(result.total, MOST_LIMIT)} --max-chars 0"
-    notes = [f"{counted(more, 'more turn')}: {limit.strip()}"] if more > 0 else []
+    notes = [f"{plural(more, 'more turn')}: {limit.strip()}"] if more > 0 else []
     notes += _unseen(result)
     return ["", *notes] if notes else []
 
 
 def _unseen(result: SearchResult) -> list[str]:
     """What was left out, and the sessions that hold the words and are not indexed yet."""
-    runs = f"{counted(result.helpers, 'headless run')} of one question left out: --helpers"
+    runs = f"{plural(result.helpers, 'headless run')} of one question left out: --helpers"
     rows = [
         f"  {row.session_id} · {one_line(plain_line(row.title), 60)} · has {', '.join(map(plain_line, row.words))}"
         for row in result.provisional
     ]
     head = "Not indexed yet, provisional, by the words in their files; the same search again has more:"
-    more = f"{counted(result.unread, 'file')} not indexed yet may hold more: search again in a minute."
+    more = f"{plural(result.unread, 'file')} not indexed yet may hold more: search again in a minute."
     return [
         *([runs] if result.helpers else []),
         *([head, *rows] if rows else []),

@@ -29,7 +29,7 @@ from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.sessions.session_files import LocalStore, SessionFile, SessionStore, known_ids
 from resume_hooks.system.claude_settings import kept_days
-from resume_hooks.system.git_worktrees import Project, project_at
+from resume_hooks.system.git_worktrees import Project, project_of_folder
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.tokens import ContextUse
@@ -92,7 +92,7 @@ def listed(
     Those of this client, or of ``everyone``; after them come those of which the prompts alone are left. Lazy: what is
     not asked for is not read. ``helpers`` are runs of one question.
     """
-    project = None if everywhere else project_at(cwd, where)
+    project = None if everywhere else project_of_folder(cwd, where)
     stores = opened_stores(where, everyone=everyone)
     files = chain.from_iterable(candidates(project, where, store) for store in stores)
     return SessionLister(cwd, where).along(files, project, helpers=helpers)

@@ -79,7 +79,7 @@ def project_of(path: str, where: Where) -> Scope:
 
 def project_at(cwd: str, where: Where) -> Scope:
     """The project of a folder: its repository with all that was started below it, and the other worktrees."""
-    project = git_worktrees.project_at(cwd, where)
+    project = git_worktrees.project_of_folder(cwd, where)
     return Scope(folders=project.folders, within=project.within, projects=frozenset(project.names))
 
 

@@ -112,7 +112,7 @@ class Family:
         return bool(here or self._kept(session_id))
 
     def readable(self, session_id: str) -> str | None:
-        """The path of a session's archived copy; None where there is none that can be read."""
+        """The path of a session's archived copy; None without a readable one."""
         archived = self._kept(session_id)
         try:
             return opened(archived, self._where).path if archived else None

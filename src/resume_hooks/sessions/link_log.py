@@ -43,7 +43,7 @@ def record_link(link: Link, where: Where) -> None:
 
 
 def record_superseded(child_id: str, by: str, at: str, where: Where) -> None:
-    """Append, in a row that is no link, that an unopened child gave way ``by`` another session. OSError."""
+    """Append, in a row that is not a link, that an unopened child gave way ``by`` another session. OSError."""
     _append({"superseded_id": child_id, "by": by, "at": at}, where)
 
 

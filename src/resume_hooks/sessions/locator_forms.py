@@ -262,7 +262,7 @@ def by_id(words: str, around: Surroundings) -> SessionFile | None:
 
 
 def by_path(words: str, around: Surroundings) -> SessionFile | None:
-    """The path of a .jsonl file, or any with a slash; titles may hold slashes too, so what is no file may still be one.
+    """The path of a .jsonl file, or any with a slash; titles may hold slashes too, so other words may still be a title.
 
     In a model's shell, which runs our verbs unasked, only of a transcript: UsageError for other files.
     """
@@ -435,4 +435,4 @@ def _refuse_others_files(path: str, where: Where) -> None:
     inside = os.path.realpath(path).startswith(below) and path.endswith(ENDING)
     if os.path.lexists(path) and (not inside or os.path.islink(path)):
         remedy = "Other files are for the user to open, in a shell."
-        raise UsageError(f"{path} is no transcript under {where.projects}", remedy)
+        raise UsageError(f"{path} is not a transcript under {where.projects}", remedy)

@@ -103,7 +103,7 @@ def _runs(pid: int, entry: dict[str, Any]) -> bool:
         return True
     if not process_runs(pid):
         return False
-    now = processes.started(pid) if isinstance(started, str) else ""
+    now = processes.start_of_process(pid) if isinstance(started, str) else ""
     return not now or now == started  # else the number went to another process since
 
 

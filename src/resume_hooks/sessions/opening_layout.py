@@ -52,7 +52,7 @@ def task_step(task: str) -> str:
 
 
 def next_step_of(text: object) -> str | None:
-    """The next step in an opening of ours: ``""`` where none was given, None where ``text`` is no opening."""
+    """The next step in an opening of ours: ``""`` where none was given, None if ``text`` is not an opening."""
     if not isinstance(text, str) or not text.startswith(OPENING):
         return None
     _, _, after = text.partition(CLOSING)

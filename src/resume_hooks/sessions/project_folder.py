@@ -12,7 +12,7 @@ from resume_hooks.paths import Where, project_key, project_names
 from resume_hooks.sessions.archived.sessions import project_folder_of
 from resume_hooks.storage import removal
 from resume_hooks.storage.locks import locked_folder
-from resume_hooks.system.text import counted
+from resume_hooks.system.text import plural
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import mapping, string
 
@@ -38,10 +38,10 @@ class MovedFolder(NamedTuple):
         """What speaks for it, as the end of a sentence about the folder."""
         said = []
         if self.commits:
-            more = f" and {counted(len(self.commits) - 1, 'other')}" if len(self.commits) > 1 else ""
+            more = f" and {plural(len(self.commits) - 1, 'other')}" if len(self.commits) > 1 else ""
             said.append(f"holds the commit {self.commits[0][:SHORT_COMMIT]}{more} that the session saw")
         if self.files:
-            said.append(f"has {self.files} of the {counted(self.of_files, 'file')} that it worked on")
+            said.append(f"has {self.files} of the {plural(self.of_files, 'file')} that it worked on")
         if self.worktree:
             said.append("is of the repository that it was a worktree of")
         return ", ".join(said)

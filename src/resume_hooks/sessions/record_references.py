@@ -222,7 +222,7 @@ def place_of(reference: Reference, entries: RecordLines) -> RecordLine:
 
 
 def named_by(reference: Reference, entries: RecordLines) -> RecordLine:
-    """The line that a reference names in its session, with its number. UsageError where there is none."""
+    """The line that a reference names in its session, with its number. UsageError if it does not exist."""
     return entries.counted(place_of(reference, entries))
 
 

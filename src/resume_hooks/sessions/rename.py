@@ -135,7 +135,7 @@ def _as_tag(text: str) -> str:
 
 def _readable(text: str) -> str:
     if text != encodable(text):
-        raise UsageError("What was given is no UTF-8 text", "Type it again, in a terminal that speaks UTF-8.")
+        raise UsageError("That is not UTF-8 text", "Type it again, in a terminal that speaks UTF-8.")
     return text
 
 

@@ -147,7 +147,7 @@ def session_file(path: str) -> SessionFile:
     except OSError as error:
         raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
     except ValueError as error:  # NULs, lone surrogates
-        raise SessionNotFound(f"{path!r} is no path: {error}", "Check the path.") from error
+        raise SessionNotFound(f"{path!r} is not a path: {error}", "Check the path.") from error
     return SessionFile(session_id, os.path.abspath(path), status.st_mtime, status.st_size)
 
 
@@ -246,7 +246,7 @@ class SessionStore(Protocol):
         """The sessions of these projects (None: of all) whose ids start with ``prefix``, newest first."""
 
     def find(self, session_id: str) -> SessionFile | None:
-        """The session of an id in any project, the newest copy; None where there is none."""
+        """The newest copy of a session in any project; None for an unknown id."""
 
     def hidden(self) -> list[str]:
         """The places that are there and can't be looked into; none unless a store says so."""
@@ -264,7 +264,7 @@ class LocalStore:
         self._where = where
 
     def projects(self) -> list[str]:
-        """The names of the project folders; links are none."""
+        """The names of the project folders, without links."""
         return [os.path.basename(folder) for folder in paths.all_folders(self._where)]
 
     def sessions(self, projects: Iterable[str] | None = None, prefix: str = "") -> list[SessionFile]:

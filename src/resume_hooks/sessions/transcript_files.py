@@ -89,7 +89,7 @@ def file_of_owner(path: str, session_id: str) -> str:
 
 
 def agent_type(path: str) -> str:
-    """Which agent a file is of, by the note that the client keeps beside it; ``""`` where there is none."""
+    """Which agent a file is of, by the note that the client keeps beside it; ``""`` without a note."""
     note = read_object(os.path.splitext(path)[0] + ".meta.json")
     return records.string(note, "agentType")
 
@@ -166,7 +166,7 @@ def files_in(folder: str) -> Iterator[TranscriptFile]:
 
 
 def _found(file: os.DirEntry[str] | str, folder: str, session_id: str, agent: str) -> Iterator[TranscriptFile]:
-    """The file, if it is one with something in it; a link is none."""
+    """The file, if it is a regular file and not empty; links are skipped."""
     try:
         status = os.stat(file, follow_symlinks=False)
     except OSError:

@@ -46,7 +46,7 @@ class Splice:
         return carried
 
     def settle(self, target: int) -> None:
-        """Carry over, and wait for the rest of a line that somebody may be writing; an abandoned one is no reason."""
+        """Carry over, and wait for the rest of a line that somebody may be writing, unless it was abandoned."""
         self.carry(target)
         await_line_end(self._source)
         self.carry(target)

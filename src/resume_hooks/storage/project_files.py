@@ -23,8 +23,8 @@ from resume_hooks.storage.state_file import sweep, sync_folder, temporary_in
 def state_of(path: str, within: int | None = None, *, read_only: bool = False) -> os.stat_result | None:
     """The regular file that may be replaced at ``path``; None where there is nothing.
 
-    WriteFailed for a link, anything else that is no file, and, unless ``read_only`` ones may be, a file that its owner
-    protected.
+    WriteFailed for a link, for anything else that is not a file, and for a file that its owner protected, unless
+    ``read_only``.
     """
     name = _seen_from(within, path)
     try:
@@ -42,7 +42,7 @@ def state_of(path: str, within: int | None = None, *, read_only: bool = False) -
 
 
 def read_state(path: str, limit: int, within: int | None = None) -> tuple[bytes, os.stat_result | None]:
-    """What a file holds, and the state that ``write`` is to find; nothing where there is none. WriteFailed else."""
+    """A file's content, and the state that ``write`` must find; ``b""`` and None without a file. WriteFailed else."""
     if state_of(path, within, read_only=True) is None:
         return b"", None
     try:

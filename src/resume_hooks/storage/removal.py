@@ -35,7 +35,7 @@ def remove(path: str, root: str, *, follow_root: bool = False) -> None:
 
 
 def remove_file(path: str, root: str, *, follow_root: bool = False) -> None:
-    """The same, for what is no folder."""
+    """The same for anything but a folder."""
     with _folder_of(path, root, follow_root) as (within, name):
         os.unlink(path if within is None else name, dir_fd=within)
 

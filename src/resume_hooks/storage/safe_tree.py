@@ -19,7 +19,7 @@ _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC",
 
 @contextlib.contextmanager
 def opened(root: str) -> Iterator[int]:
-    """The folder at the top, links on the way to it followed: they are the user's own. OSError where it is none."""
+    """The open folder at the top; links on the way are followed, as the user's own. OSError if it is not a folder."""
     descriptor = os.open(root, _FOLDER)
     try:
         yield descriptor

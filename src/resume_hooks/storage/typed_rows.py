@@ -1,4 +1,4 @@
-"""Rows of our own notes read by the type hints of a value: what has another form is none."""
+"""Rows of our own notes read by the type hints of a value; a row of another form is ignored."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
 
 
 def _exactly(kind: type[T], value: object) -> T:
-    """A value of this very type: True is no number."""
+    """A value of exactly this type: True is not a number."""
     if type(value) is not kind:
         raise TypeError
     return value

@@ -35,15 +35,15 @@ def log_file(where: Optional[Where] = None) -> str:
     return os.path.join((where or Where()).state, FOLDER, FILE_NAME)
 
 
-def note(who: str, version: str, error: BaseException, where: Optional[Where] = None) -> str:
+def log_bug(who: str, version: str, error: BaseException, where: Optional[Where] = None) -> str:
     """Log where an error came from, for ``who``, a verb or trigger of ours; the log's path, ``""`` for none."""
     where = where or Where()
     path = log_file(where)
     at = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    entry = "\n".join([f"{at} {version} {who} {type(error).__name__}", *_places(error), "", ""])
+    entry = "\n".join([f"{at} {version} {who} {type(error).__name__}", *_traceback_places(error), "", ""])
     try:
         private_folder(os.path.dirname(path), where)
-        descriptor = opened(path)
+        descriptor = open_log(path)
         try:
             os.write(descriptor, entry.encode("utf-8", "replace"))
         finally:
@@ -53,7 +53,7 @@ def note(who: str, version: str, error: BaseException, where: Optional[Where] = 
     return path
 
 
-def opened(path: str) -> int:
+def open_log(path: str) -> int:
     """Open a private log for appending, a full one turned over, without waiting or following links. OSError."""
     special = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
     for _ in range(_TRIES):
@@ -64,7 +64,7 @@ def opened(path: str) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | special, _MODE)
 
 
-def entries(where: Optional[Where] = None) -> List[str]:
+def log_entries(where: Optional[Where] = None) -> List[str]:
     """The entries of both generations, oldest first."""
     path = log_file(where)
     text = b""
@@ -92,7 +92,7 @@ def _turn_over(path: str, descriptor: int) -> bool:
     return True
 
 
-def _places(error: BaseException) -> List[str]:
+def _traceback_places(error: BaseException) -> List[str]:
     """The traceback's places, the innermost last: our files by their path in the package, others by name alone."""
     import traceback  # only a bug waits for it
 

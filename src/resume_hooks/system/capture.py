@@ -1,6 +1,6 @@
 """Run a program on a text and capture its output, within a time and a size.
 
-Invariant: when ``run`` returns or raises, nothing that it started in its process group is left.
+Invariant: when ``run_captured`` returns or raises, nothing that it started in its process group is left.
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ class Captured(NamedTuple):
     much: bool = False
 
 
-def run(command: Sequence[str], text: bytes, *, environ: Mapping[str, str], folder: str, limit: float) -> Captured:
+def run_captured(
+    command: Sequence[str], text: bytes, *, environ: Mapping[str, str], folder: str, limit: float
+) -> Captured:
     """Run ``command`` in ``folder`` on ``text`` for at most ``limit`` seconds. OSError if it can't be started.
 
     Ctrl+C, SIGTERM and SIGHUP end it first, and then raise KeyboardInterrupt. OSError on Windows.
@@ -66,7 +68,7 @@ def run(command: Sequence[str], text: bytes, *, environ: Mapping[str, str], fold
     pipe = subprocess.PIPE
     # An exception out of a handler could come between a program's start and whoever has to end it.
     with ending_signals() as interrupted:
-        process = programs.start(
+        process = programs.start_program(
             command,
             environ,
             folder=folder,
@@ -81,7 +83,7 @@ def run(command: Sequence[str], text: bytes, *, environ: Mapping[str, str], fold
         try:
             exchange.run(interrupted)
         finally:
-            _end(process)
+            _end_process(process)
     if interrupted.is_set():
         raise KeyboardInterrupt
     return Captured(process.returncode, bytes(exchange.out), bytes(exchange.err), exchange.late, exchange.much)
@@ -142,18 +144,18 @@ class _Exchange:
         return not piece
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end_process(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
-        _signal(process.pid, signal.SIGTERM)
+        _signal_group(process.pid, signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(GRACE)
-    _signal(process.pid, signal.SIGKILL)
+    _signal_group(process.pid, signal.SIGKILL)
     process.wait()
     for stream in (process.stdin, process.stdout, process.stderr):
         if stream is not None:
             stream.close()
 
 
-def _signal(group: int, number: int) -> None:
+def _signal_group(group: int, number: int) -> None:
     with contextlib.suppress(OSError):  # nothing of it is left
         os.killpg(group, number)

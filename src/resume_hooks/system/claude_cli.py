@@ -12,28 +12,28 @@ from collections.abc import Iterator
 from resume_hooks.paths import Where, read_object
 from resume_hooks.system import programs
 from resume_hooks.system.claude_settings import settings_files
-from resume_hooks.system.subprocesses import output
+from resume_hooks.system.subprocesses import output_of_command
 
 OLDEST = (2, 1, 112)  # the oldest client that the plugin is tested with
 LIMIT = 10  # seconds that ``claude --version`` may take
 
 
-def executable(where: Where) -> str | None:
+def client_executable(where: Where) -> str | None:
     """The path of the client: on PATH, or where its own installers put it behind an alias; None if not installed."""
     places = (os.path.join(where.config, "local"), os.path.join(where.environ.get("HOME", "/"), ".local", "bin"))
     path = os.pathsep.join([programs.search_path(where.environ), *places])
-    return programs.find("claude", {**where.environ, "PATH": path})
+    return programs.find_program("claude", {**where.environ, "PATH": path})
 
 
-def version() -> tuple[int, ...] | None:
+def client_version() -> tuple[int, ...] | None:
     """The version of the client on PATH, such as (2, 1, 329); None if it is missing or does not answer."""
-    out = output(["claude", "--version"], os.environ, time.monotonic() + LIMIT)
+    out = output_of_command(["claude", "--version"], os.environ, time.monotonic() + LIMIT)
     words = (out or b"").decode("utf-8", "replace").split()
     numbers = words[0].split(".") if words else []
     return tuple(map(int, numbers)) if numbers and all(map(str.isdecimal, numbers)) else None
 
 
-def switched_on(key: str, cwd: str) -> str:
+def settings_file_with(key: str, cwd: str) -> str:
     """The strongest settings file in which ``key`` is true, ``""`` for none."""
     return next((path for path in reversed(settings_files(cwd, Where())) if read_object(path).get(key) is True), "")
 
@@ -51,14 +51,14 @@ def enabled_plugins(cwd: str) -> dict[str, bool]:
 def prompt_hooks(cwd: str) -> Iterator[tuple[str, str]]:
     """Every UserPromptSubmit hook of settings and plugins, as (where it is declared, its command)."""
     for path in settings_files(cwd, Where()):
-        yield from ((path, command) for command in _commands(read_object(path).get("hooks")))
+        yield from ((path, command) for command in _commands_of_hooks(read_object(path).get("hooks")))
     installed = read_object(os.path.join(Where().config, "plugins", "installed_plugins.json")).get("plugins")
     for name, copies in installed.items() if isinstance(installed, dict) else ():
         for copy in copies if isinstance(copies, list) else ():
             root = copy.get("installPath") if isinstance(copy, dict) else None
             if isinstance(root, str):
                 declared = read_object(os.path.join(root, "hooks", "hooks.json")).get("hooks")
-                yield from ((name, command) for command in _commands(declared))
+                yield from ((name, command) for command in _commands_of_hooks(declared))
 
 
 def marketplace(name: str) -> object:
@@ -74,7 +74,7 @@ def marketplace_folder(name: str) -> str:
     return path if isinstance(path, str) else ""
 
 
-def _commands(hooks: object) -> Iterator[str]:
+def _commands_of_hooks(hooks: object) -> Iterator[str]:
     groups = hooks.get("UserPromptSubmit") if isinstance(hooks, dict) else None
     for group in groups if isinstance(groups, list) else ():
         handlers = group.get("hooks") if isinstance(group, dict) else None

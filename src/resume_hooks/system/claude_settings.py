@@ -77,7 +77,7 @@ class Retention(NamedTuple):
     path: str
 
 
-def retention(cwd: str, where: Where) -> Retention:
+def client_retention(cwd: str, where: Where) -> Retention:
     """The ``cleanupPeriodDays`` of a client started in ``cwd``; it applies to the transcripts of all folders.
 
     The strongest level that has it decides. For ever if any has something else than a whole number from 1: clients do
@@ -96,7 +96,7 @@ def retention(cwd: str, where: Where) -> Retention:
 
 def kept_days(cwd: str, where: Where) -> int | None:
     """Days that a client started in ``cwd`` keeps transcripts after their last write; None for ever."""
-    return retention(cwd, where).days
+    return client_retention(cwd, where).days
 
 
 def managed_days() -> tuple[str, int]:

@@ -54,14 +54,14 @@ def copy(text: str, *, way: str = "auto", environ: Mapping[str, str] | None = No
     env = dict(os.environ if environ is None else environ)
     deadline = time.monotonic() + LIMIT
     if way == "auto":
-        done = _by_program(text, env, deadline - RESERVE, way)
-        return done or _by_tmux(text, env, deadline) or _by_terminal(text, env, deadline) or NOT_COPIED
-    attempt = {"tmux": _by_tmux, "osc52": _by_terminal}.get(way)
-    done = attempt(text, env, deadline) if attempt else _by_program(text, env, deadline, way)
+        done = _copy_by_program(text, env, deadline - RESERVE, way)
+        return done or _copy_by_tmux(text, env, deadline) or _copy_by_terminal(text, env, deadline) or NOT_COPIED
+    attempt = {"tmux": _copy_by_tmux, "osc52": _copy_by_terminal}.get(way)
+    done = attempt(text, env, deadline) if attempt else _copy_by_program(text, env, deadline, way)
     return done or NOT_COPIED
 
 
-def ways(environ: Mapping[str, str] | None = None) -> list[str]:
+def clipboard_ways(environ: Mapping[str, str] | None = None) -> list[str]:
     """The names of what ``copy`` would try here, in its order; nothing is started."""
     from resume_hooks.system import terminal  # as below
 
@@ -77,23 +77,23 @@ def ways(environ: Mapping[str, str] | None = None) -> list[str]:
 # Each way is loaded when its turn comes: cards import Copied alone, and a way costs 10 to 20 ms.
 
 
-def _by_program(text: str, env: Mapping[str, str], deadline: float, way: str) -> Copied | None:
+def _copy_by_program(text: str, env: Mapping[str, str], deadline: float, way: str) -> Copied | None:
     """By the clipboard of this machine; ``auto`` asks first whether it is the one in front of the user."""
     from resume_hooks.system import clipboard_tools
 
-    found = _tools_in_reach(env, deadline) if way == "auto" else clipboard_tools.available(env)
+    found = _tools_in_reach(env, deadline) if way == "auto" else clipboard_tools.available_tools(env)
     pyperclip = clipboard_tools.import_pyperclip() if found and way != "native" else None
     if way == "pyperclip" and pyperclip is None:
         return None
-    done = clipboard_tools.copy(text, found, pyperclip, env, deadline)
+    done = clipboard_tools.copy_by_tools(text, found, pyperclip, env, deadline)
     return done and Copied("copied" if done[1] else "sent", done[0])
 
 
 def _tools_in_reach(env: Mapping[str, str], deadline: float) -> list[Tool]:
     from resume_hooks.system import clipboard_tools
 
-    found = clipboard_tools.available(env)
-    return clipboard_tools.available(env, far_away=True) if found and _is_far_away(env, deadline) else found
+    found = clipboard_tools.available_tools(env)
+    return clipboard_tools.available_tools(env, far_away=True) if found and _is_far_away(env, deadline) else found
 
 
 def _is_far_away(env: Mapping[str, str], deadline: float) -> bool:
@@ -107,7 +107,7 @@ def _is_far_away(env: Mapping[str, str], deadline: float) -> bool:
     return bool(env.get("SSH_CONNECTION") or env.get("SSH_TTY"))
 
 
-def _by_tmux(text: str, env: Mapping[str, str], deadline: float) -> Copied | None:
+def _copy_by_tmux(text: str, env: Mapping[str, str], deadline: float) -> Copied | None:
     if not env.get("TMUX"):
         return None
     from resume_hooks.system import terminal
@@ -116,7 +116,7 @@ def _by_tmux(text: str, env: Mapping[str, str], deadline: float) -> Copied | Non
     return Copied("copied", via) if via else None
 
 
-def _by_terminal(text: str, env: Mapping[str, str], deadline: float) -> Copied | None:
+def _copy_by_terminal(text: str, env: Mapping[str, str], deadline: float) -> Copied | None:
     from resume_hooks.system import terminal
 
     sequence = terminal.osc52(text, env)

@@ -39,12 +39,12 @@ CLIP_EXE = Tool("clip.exe", ("clip.exe",), encoding="utf-16-le")
 WINDOWS = Tool("Windows", ("clip",), pyperclip="windows", encoding="utf-16-le")
 
 
-def available(env: Mapping[str, str], *, far_away: bool = False) -> list[Tool]:
+def available_tools(env: Mapping[str, str], *, far_away: bool = False) -> list[Tool]:
     """The programs that can reach a clipboard, best first; ``far_away``, for another machine's user, forwarded ones."""
-    return [tool for tool in _fitting(env, far_away) if programs.find(tool.put[0], env)]
+    return [tool for tool in _fitting_tools(env, far_away) if programs.find_program(tool.put[0], env)]
 
 
-def _fitting(env: Mapping[str, str], far_away: bool) -> Iterator[Tool]:
+def _fitting_tools(env: Mapping[str, str], far_away: bool) -> Iterator[Tool]:
     if not far_away:
         if sys.platform == "darwin":
             yield PBCOPY
@@ -73,7 +73,7 @@ def import_pyperclip() -> ModuleType | None:
     return module
 
 
-def copy(
+def copy_by_tools(
     text: str, tools: Iterable[Tool], pyperclip: ModuleType | None, env: Mapping[str, str], deadline: float
 ) -> tuple[str, bool] | None:
     """Copy by the first of ``tools`` that does it, run by pyperclip if given; None when none did by ``deadline``.
@@ -84,16 +84,20 @@ def copy(
         if time.monotonic() >= deadline:
             break
         run = dict(env, LC_ALL=tool.locale) if tool.locale else env
-        put = _by_pyperclip(tool, text, pyperclip) if pyperclip and tool.pyperclip else _by_us(tool, text, run)
-        if not subprocesses.within(deadline, put, run):
+        put = (
+            _copy_by_pyperclip(tool, text, pyperclip)
+            if pyperclip and tool.pyperclip
+            else _copy_by_process(tool, text, run)
+        )
+        if not subprocesses.run_within(deadline, put, run):
             continue
-        held = _holds(tool, text.encode(tool.encoding), run, deadline) if tool.get else None
+        held = _clipboard_holds(tool, text.encode(tool.encoding), run, deadline) if tool.get else None
         if held is not False:
             return tool.name, bool(held)
     return None
 
 
-def _by_pyperclip(tool: Tool, text: str, pyperclip: ModuleType) -> Callable[[], bool]:
+def _copy_by_pyperclip(tool: Tool, text: str, pyperclip: ModuleType) -> Callable[[], bool]:
     def put() -> bool:
         pyperclip.set_clipboard(tool.pyperclip)
         pyperclip.copy(text)
@@ -102,24 +106,24 @@ def _by_pyperclip(tool: Tool, text: str, pyperclip: ModuleType) -> Callable[[], 
     return put
 
 
-def _by_us(tool: Tool, text: str, env: Mapping[str, str]) -> Callable[[], bool]:
+def _copy_by_process(tool: Tool, text: str, env: Mapping[str, str]) -> Callable[[], bool]:
     import subprocess  # 9 ms, paid only where pyperclip has not loaded it; before the fork, which is timed
 
     def put() -> bool:
-        with programs.start(tool.put, env, stdin=subprocess.PIPE) as process:
+        with programs.start_program(tool.put, env, stdin=subprocess.PIPE) as process:
             process.communicate(text.encode(tool.encoding))
         return process.returncode == 0
 
     return put
 
 
-def _holds(tool: Tool, data: bytes, env: Mapping[str, str], deadline: float) -> bool | None:
+def _clipboard_holds(tool: Tool, data: bytes, env: Mapping[str, str], deadline: float) -> bool | None:
     """Whether the clipboard holds ``data``; None when it does not answer.
 
     xsel and wl-copy return before they own the selection, so that the answer may take a moment to be right.
     """
     settled = time.monotonic() + SETTLE
-    while subprocesses.output(tool.get, env, deadline) != data:
+    while subprocesses.output_of_command(tool.get, env, deadline) != data:
         if time.monotonic() >= deadline:
             return None
         if time.monotonic() >= settled:

@@ -108,7 +108,7 @@ class GitView:
         try:
             found, _ = run.communicate(data or None, timeout=max(0.001, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
-            _end(run)
+            _end_run(run)
             return None
         return found if run.returncode == 0 else b""
 
@@ -122,12 +122,12 @@ class GitView:
         with open(os.path.join(folder, "HEAD"), "w", encoding="utf-8", errors="surrogateescape") as stream:
             stream.write(head)
         for name in ("refs", "packed-refs", "reftable", "shallow"):
-            _lead(os.path.join(common, name), os.path.join(folder, name))
+            _link_to(os.path.join(common, name), os.path.join(folder, name))
         os.mkdir(os.path.join(folder, "info"))
-        _lead(os.path.join(common, "info", "exclude"), os.path.join(folder, "info", "exclude"))
+        _link_to(os.path.join(common, "info", "exclude"), os.path.join(folder, "info", "exclude"))
         shared = (name for name in os.listdir(own) if name.startswith("sharedindex."))
         for name, _ in zip(shared, range(MOST_SHARED), strict=False):
-            _lead(os.path.join(own, name), os.path.join(folder, name))
+            _link_to(os.path.join(own, name), os.path.join(folder, name))
         if self.branch:
             self.reflog = os.path.join(common, "logs", HEADS, self.branch)
         self._environment = {
@@ -148,7 +148,7 @@ class GitView:
 
         Both as git reads them: the user's own with what they include, the repository's file as it is.
         """
-        given = programs.environment(self._where.environ)
+        given = programs.program_environment(self._where.environ)
         users: dict[str, str] = {key: given[key] for key in ("HOME", "XDG_CONFIG_HOME") if key in given}
         theirs = {key: self._environment[key] for key in self._environment if not key.startswith("GIT_CONFIG")}
         theirs.pop("XDG_CONFIG_HOME", None)
@@ -159,7 +159,7 @@ class GitView:
         outputs = [self.output(run, self._deadline) for run in runs]
         if None in outputs:
             raise TimeoutError
-        user, *repository = [_parse(output or b"") for output in outputs]
+        user, *repository = [_parse_settings(output or b"") for output in outputs]
         return user, repository[0] if repository else []
 
     def _take_over(self, users: Settings, repositorys: Settings) -> None:
@@ -199,7 +199,7 @@ class GitView:
         return environment
 
     def _start(self, words: list[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-        run = programs.start(
+        run = programs.start_program(
             ["git", *words],
             self._where.environ,
             environ=environment,
@@ -215,7 +215,7 @@ class GitView:
     def _close(self) -> None:
         """End what still runs, and remove the folder."""
         for run in self._runs:
-            _end(run)
+            _end_run(run)
         for folder in filter(None, (self._folder and os.path.join(self._folder, "info"), self._folder)):
             with contextlib.suppress(OSError):
                 for name in os.listdir(folder):
@@ -231,19 +231,19 @@ def _private_folder(where: Where, root: str) -> str:
     return path
 
 
-def _lead(target: str, link: str) -> None:
+def _link_to(target: str, link: str) -> None:
     """Make ``link`` lead to ``target``, if that is there."""
     if os.path.exists(target):
         os.symlink(os.path.abspath(target), link)
 
 
-def _parse(output: bytes) -> Settings:
+def _parse_settings(output: bytes) -> Settings:
     """The rows that ``git config --null`` prints: a key, a line feed, a value; a key alone is a true boolean."""
     rows = (os.fsdecode(row).partition("\n") for row in output.split(b"\0") if row)
     return [(key, value if line else "true") for key, line, value in rows]
 
 
-def _end(run: subprocess.Popen[bytes]) -> None:
+def _end_run(run: subprocess.Popen[bytes]) -> None:
     """End a run with whatever it started. Its pipe is not read to the end: a grandchild may hold that open."""
     if run.poll() is None:
         kill_group(run.pid)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from resume_hooks import paths
 from resume_hooks.paths import MAX_KEY, Where, canonical, is_private, open_regular, project_key, read_regular
-from resume_hooks.system.invocation import quoted
+from resume_hooks.system.invocation import quote_word
 
 PREFIX = "folder-"
 LONGEST = 16_384  # bytes of a note, or of what is looked at in a repository
@@ -52,7 +52,7 @@ class StartedFolder(NamedTuple):
 
 
 def started_folders(where: Where) -> Iterator[StartedFolder]:
-    """Every folder that was noted; what is damaged is none."""
+    """Every folder that was noted; damaged notes are skipped."""
     home = os.path.join(where.state, "pending")
     try:
         names = sorted(os.listdir(home)) if is_private(home, where) else []
@@ -71,13 +71,13 @@ def started_folders(where: Where) -> Iterator[StartedFolder]:
 def as_started(folder: str) -> StartedFolder:
     """What a start would note of a folder now."""
     git = os.path.join(folder, ".git")
-    first = _beginning(git if os.path.isfile(git) else os.path.join(git, "logs", "HEAD")).partition(b"\n")[0]
-    url = _URL.search(_beginning(os.path.join(git, "config")))
+    first = _first_bytes(git if os.path.isfile(git) else os.path.join(git, "logs", "HEAD")).partition(b"\n")[0]
+    url = _URL.search(_first_bytes(os.path.join(git, "config")))
     remote = os.fsdecode(url[1][:MOST_REMOTE]) if url else ""
     return StartedFolder(folder, os.fsdecode(first[:MOST_LINE]), _PASSWORD.sub("", remote))
 
 
-def _beginning(path: str) -> bytes:
+def _first_bytes(path: str) -> bytes:
     try:
         with open_regular(path) as stream:
             return stream.read(LONGEST)
@@ -122,7 +122,7 @@ class Project:
         return list(dict.fromkeys([*self.names, *keyed, *below]))
 
 
-def project_at(cwd: str, where: Where) -> Project:
+def project_of_folder(cwd: str, where: Where) -> Project:
     """The project of a folder: its repository with all that was started below it, and the other worktrees.
 
     The folder that a variable names holds the sessions of every project: it is all of this one's, too.
@@ -158,7 +158,7 @@ def main_checkout(folder: str, where: Where) -> list[str]:
     return [main for common in noted[:1] for main in _main_folder(common) if os.path.isdir(main)]
 
 
-def rebuilding(folder: str, branch: str, where: Where) -> str:
+def command_to_rebuild(folder: str, branch: str, where: Where) -> str:
     """The command that makes a linked worktree anew that is gone; ``""`` where none was there, or its repository is."""
     for main in main_checkout(folder, where):
         git = os.path.join(main, ".git")
@@ -169,7 +169,7 @@ def rebuilding(folder: str, branch: str, where: Where) -> str:
         packed = f" refs/heads/{branch}\n".encode() in refs
         there = packed or os.path.lexists(os.path.join(git, "refs", "heads", branch))
         how = ["-b", branch, folder] if branch and not there else [folder, *([branch] if branch else [])]
-        return " ".join(map(quoted, ["git", "-C", main, "worktree", "add", *how]))
+        return " ".join(map(quote_word, ["git", "-C", main, "worktree", "add", *how]))
     return ""
 
 
@@ -182,7 +182,7 @@ def git_folder(cwd: str) -> str:
 def git_folders(root: str) -> tuple[str, str]:
     """The git folder of the worktree at ``root``, and the one that all worktrees of its repository share."""
     git = os.path.join(root, ".git")
-    return _own_folder(git), _common_folder(git)
+    return _git_folder_of_worktree(git), _common_folder(git)
 
 
 def root_above(folder: str) -> str:
@@ -195,7 +195,7 @@ def root_above(folder: str) -> str:
     return folder
 
 
-def _own_folder(git: str) -> str:
+def _git_folder_of_worktree(git: str) -> str:
     """The git folder of one worktree, to which a linked one's ``.git``, a file, leads."""
     if os.path.isdir(git):
         return git
@@ -207,7 +207,7 @@ def _own_folder(git: str) -> str:
 
 def _common_folder(git: str) -> str:
     """The git folder that all worktrees share, to which that of a linked one leads."""
-    own = _own_folder(git)
+    own = _git_folder_of_worktree(git)
     return own if own == git else os.path.normpath(os.path.join(own, _first_line(os.path.join(own, "commondir"))))
 
 

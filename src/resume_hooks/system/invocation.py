@@ -17,7 +17,7 @@ _NAMED = re.compile(r"(?:\A|(?<=: )|(?<=\brun )|(?<=\bwith )|(?<=\bsee )|(?<=\bS
 """Where a remedy names a command of ours; elsewhere our name is that of the program."""
 
 
-def typed(words: str) -> str:
+def in_shell(words: str) -> str:
     """The shell command that runs us with ``words``; the plugin alone puts no ``resume-hooks`` on PATH.
 
     To Claude Code's model that name is a function of its shell (see hooks/session-start); the plugin lets it through.
@@ -36,9 +36,9 @@ def after_updates(words: str) -> str:
     return f"sh {shlex.quote(versions)}/*/{_ENGINE} {words}"
 
 
-def as_typed(remedy: str) -> str:
-    """A remedy with each command in it as ``typed`` has it."""
-    return _NAMED.sub(lambda _: typed(""), remedy)
+def with_shell_commands(remedy: str) -> str:
+    """A remedy with each command in it as ``in_shell`` has it."""
+    return _NAMED.sub(lambda _: in_shell(""), remedy)
 
 
 def is_model() -> bool:
@@ -63,10 +63,10 @@ def _is_on_path() -> bool:
 
 def resume_command(folder: str, session_id: str) -> str:
     """The shell command that starts the client on a session, in the session's own folder."""
-    return f"cd {quoted(folder)} && claude --resume {session_id}"
+    return f"cd {quote_word(folder)} && claude --resume {session_id}"
 
 
-def quoted(word: str) -> str:
+def quote_word(word: str) -> str:
     """``word`` quoted for a shell, as ``$'...'`` if a screen shows it not, which bash, zsh and ksh read."""
     if plain_line(word) == word:
         return shlex.quote(word)

@@ -5,7 +5,7 @@ Standard library, Python 3.9. Other people's processes are seen but never touche
 Whether the client itself started us, not a shell of the model's, was measured on 2.1.329 and 2.1.330: what a hooks
 module starts is the client's own child and stays in the client's session of the kernel; each shell of the model's leads
 a session of its own, and nothing in there can rejoin the client's. So the parent must be a client that lists itself, of
-our own session, with no other client above it: a client that the model started is no person's.
+our own session, with no other client above it: a client that the model started is not a person's.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import Dict, NamedTuple, Optional, Set
 
 from resume_hooks.paths import Where, read_object
-from resume_hooks.system.subprocesses import output
+from resume_hooks.system.subprocesses import output_of_command
 
 MAX_DEPTH = 64  # ancestors followed; real chains have a dozen
 PS_LIMIT = 2.0  # seconds that ``ps`` may take, on systems without /proc
@@ -41,16 +41,16 @@ class Process(NamedTuple):
 def ancestors(pid: Optional[int] = None) -> Iterator[Process]:
     """The processes above ``pid`` (default: this one), nearest first."""
     seen: Set[int] = set()
-    process = _lookup(os.getpid() if pid is None else pid)
+    process = _find_process(os.getpid() if pid is None else pid)
     while process is not None and process.parent >= 1 and process.parent not in seen and len(seen) < MAX_DEPTH:
         seen.add(process.parent)
-        process = _lookup(process.parent)
+        process = _find_process(process.parent)
         if process is not None:
             yield process
 
 
 def client_pid() -> Optional[int]:
-    """The client that runs this hook: as it says (2.1.220 and later), else the first one above that is no helper."""
+    """The client that runs this hook: as it says (2.1.220 and later), else the first one above that is not a helper."""
     pid = os.environ.get("CLAUDE_PID", "")
     if pid.isdecimal():
         return int(pid)
@@ -58,7 +58,7 @@ def client_pid() -> Optional[int]:
     return next(clients, None)
 
 
-def started(pid: int) -> str:
+def start_of_process(pid: int) -> str:
     """When a process started, in the kernel's ticks as clients note it; ``""`` if unknown."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stream:
@@ -67,10 +67,10 @@ def started(pid: int) -> str:
         return ""
 
 
-def _lookup(pid: int) -> Optional[Process]:
+def _find_process(pid: int) -> Optional[Process]:
     if os.path.isdir("/proc/self"):
         return _from_proc(pid)
-    return _table().get(pid)
+    return _process_table().get(pid)
 
 
 def _from_proc(pid: int) -> Optional[Process]:
@@ -85,9 +85,9 @@ def _from_proc(pid: int) -> Optional[Process]:
     return Process(pid, int(fields[1]), name, fields[4])
 
 
-def _table() -> Dict[int, Process]:
+def _process_table() -> Dict[int, Process]:
     if not _known:
-        out = output(["ps", "-A", "-o", "pid=,ppid=,tty=,comm="], os.environ, time.monotonic() + PS_LIMIT)
+        out = output_of_command(["ps", "-A", "-o", "pid=,ppid=,tty=,comm="], os.environ, time.monotonic() + PS_LIMIT)
         for row in (out or b"").decode("utf-8", "replace").split("\n"):
             cells = row.split(None, 3)
             if len(cells) == 4 and cells[0].isdecimal() and cells[1].isdecimal():
@@ -105,12 +105,12 @@ def is_asked_by_client(where: Where) -> bool:
     except (OSError, AttributeError):  # Windows knows no such sessions
         return False
     above = [parent, *(process.pid for process in ancestors(parent))]
-    return [pid for pid in above if _is_client(pid, where, *_own(pid))] == [parent]
+    return [pid for pid in above if _is_client(pid, where, *_home_of_process(pid))] == [parent]
 
 
 def is_below_client(where: Where) -> bool:
     """Whether a client started this process, through however many others; False if unknown."""
-    return any(_is_client(process.pid, where, *_own(process.pid)) for process in ancestors())
+    return any(_is_client(process.pid, where, *_home_of_process(process.pid)) for process in ancestors())
 
 
 def command_of_client(where: Where) -> list[str]:
@@ -129,12 +129,12 @@ def command_of_client(where: Where) -> list[str]:
 
 def _is_client(pid: int, *homes: Where) -> bool:
     """Whether a process is a client that lists itself in one of some homes, and its number went to no other since."""
-    now = started(pid)
+    now = start_of_process(pid)
     entries = (read_object(os.path.join(each.config, "sessions", f"{pid}.json")) for each in homes)
     return any(entry.get("pid") == pid and (not now or entry.get("procStart") == now) for entry in entries)
 
 
-def _own(pid: int) -> list[Where]:
+def _home_of_process(pid: int) -> list[Where]:
     """The config home that a process was started with; none where that can't be read.
 
     A shell below a client can name us another home, but can't change what the client was started with.

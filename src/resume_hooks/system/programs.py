@@ -39,7 +39,7 @@ _PASSED_OUTSIDE = frozenset(
 """Variables that name files which decide what a program does: passed unless they lie in the project."""
 
 
-def environment(env: Mapping[str, str]) -> Dict[str, str]:
+def program_environment(env: Mapping[str, str]) -> Dict[str, str]:
     """What a program gets of ``env``: the variables of our list, and PATH without the project's folders."""
     projects = projects_of(env)
     found = {name: value for name, value in env.items() if name in _PASSED or name.startswith("LC_")}
@@ -53,17 +53,17 @@ def environment(env: Mapping[str, str]) -> Dict[str, str]:
 
 def search_path(env: Mapping[str, str]) -> str:
     """PATH without folders that are relative or the project's; never ``""``, the current one."""
-    return _without(env.get("PATH", ""), tuple(projects_of(env)))
+    return _path_outside(env.get("PATH", ""), tuple(projects_of(env)))
 
 
 @lru_cache(maxsize=8)
-def _without(path: str, projects: Tuple[str, ...]) -> str:
+def _path_outside(path: str, projects: Tuple[str, ...]) -> str:
     """See ``search_path``. To resolve all folders takes a millisecond, and one run starts several programs."""
     return os.pathsep.join(folder for folder in path.split(os.pathsep) if is_outside(folder, projects)) or os.defpath
 
 
-def find(name: str, env: Mapping[str, str]) -> Optional[str]:
-    """The absolute path of the program ``name``, which may be one; None if there is none outside the project.
+def find_program(name: str, env: Mapping[str, str]) -> Optional[str]:
+    """The absolute path of the program ``name``, a name or a path; None if it is not found outside the project.
 
     shutil.which would cost 6 ms to import.
     """
@@ -88,7 +88,7 @@ def temporary_folders(env: Mapping[str, str]) -> str:
     return named if is_outside(named, projects_of(env)) and os.path.isdir(named) else "/tmp"  # noqa: S108 - made private
 
 
-def start(
+def start_program(
     words: Sequence[str],
     env: Mapping[str, str],
     *,
@@ -96,27 +96,27 @@ def start(
     environ: Optional[Mapping[str, str]] = None,
     **options: Any,
 ) -> subprocess.Popen[bytes]:
-    """Start a program; ``options`` are those of ``Popen``. FileNotFoundError where it is not found, as ``find`` has it.
+    """Start a program; ``options`` are those of ``Popen``. FileNotFoundError if ``find_program`` does not find it.
 
     ``env`` is ours: it says what the project is. ``folder`` and ``environ`` are for programs that need another folder,
     or more variables: an editor of the user's, our own code, git with a folder of ours, and the client.
     """
     import subprocess
 
-    program = find(words[0], env)
+    program = find_program(words[0], env)
     if program is None:
         raise FileNotFoundError(2, "No such file or directory", words[0])
-    given = environment(env) if environ is None else {**environ, "PATH": search_path(env)}
+    given = program_environment(env) if environ is None else {**environ, "PATH": search_path(env)}
     return subprocess.Popen([program, *words[1:]], cwd=folder, env=given, **options)
 
 
-def run(
+def run_program(
     words: Sequence[str], env: Mapping[str, str], *, timeout: Optional[float] = None, **options: Any
 ) -> subprocess.CompletedProcess[bytes]:
-    """Start a program as ``start`` does and wait for its end. Also ``subprocess.TimeoutExpired``: then it is killed."""
+    """Start a program as ``start_program`` does and wait for its end. ``subprocess.TimeoutExpired`` kills it."""
     import subprocess
 
-    with start(words, env, **options) as process:
+    with start_program(words, env, **options) as process:
         try:
             out, err = process.communicate(timeout=timeout)
         finally:
@@ -125,7 +125,7 @@ def run(
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
-def become(program: str, words: Sequence[str], folder: str, environ: Mapping[str, str]) -> NoReturn:
+def become_program(program: str, words: Sequence[str], folder: str, environ: Mapping[str, str]) -> NoReturn:
     """Become the client, as if the user had started it by hand in ``folder``: with all that is the user's. OSError."""
     os.chdir(folder)
     os.execve(program, [program, *words], environ)  # noqa: S606 - no shell is wanted

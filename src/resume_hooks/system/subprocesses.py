@@ -18,18 +18,22 @@ from resume_hooks.project_places import ROOT
 from resume_hooks.system import programs
 
 
-def output(command: Sequence[str], env: Mapping[str, str], deadline: float, data: bytes = b"") -> bytes | None:
+def output_of_command(
+    command: Sequence[str], env: Mapping[str, str], deadline: float, data: bytes = b""
+) -> bytes | None:
     """Run ``command`` with ``data`` on stdin: its stdout; None if it is absent, fails, or is killed at ``deadline``.
 
     For programs that leave nothing behind: a child that kept its stdout would be waited for until then.
     """
-    if programs.find(command[0], env) is None:
+    if programs.find_program(command[0], env) is None:
         return None
     import subprocess  # 9 ms, which a machine without a clipboard need not pay
 
     pipe, null, left = subprocess.PIPE, subprocess.DEVNULL, max(0.0, deadline - time.monotonic())
     try:
-        with programs.start(command, env, stdin=pipe, stdout=pipe, stderr=null, start_new_session=True) as process:
+        with programs.start_program(
+            command, env, stdin=pipe, stdout=pipe, stderr=null, start_new_session=True
+        ) as process:
             try:
                 out, _ = process.communicate(data, timeout=left)
             except subprocess.TimeoutExpired:
@@ -40,7 +44,7 @@ def output(command: Sequence[str], env: Mapping[str, str], deadline: float, data
     return out if process.returncode == 0 else None
 
 
-def within(deadline: float, work: Callable[[], bool], env: Mapping[str, str]) -> bool | None:
+def run_within(deadline: float, work: Callable[[], bool], env: Mapping[str, str]) -> bool | None:
     """Do ``work``: what it returns, False if it raises, None if it has not ended by ``deadline`` (time.monotonic).
 
     It runs in a forked process, in a session of its own, with /dev/null as its stdin, stdout and stderr, in the folder
@@ -53,16 +57,16 @@ def within(deadline: float, work: Callable[[], bool], env: Mapping[str, str]) ->
         return False
     ended, held = os.pipe()
     try:
-        pid = _forked(work, env)
+        pid = _fork_work(work, env)
     except OSError:
         os.close(ended)
         return False
     finally:
         os.close(held)
-    return _awaited(pid, ended, deadline)
+    return _wait_for_exit(pid, ended, deadline)
 
 
-def _forked(work: Callable[[], bool], env: Mapping[str, str]) -> int:
+def _fork_work(work: Callable[[], bool], env: Mapping[str, str]) -> int:
     with warnings.catch_warnings():
         # In a process with threads a fork may hang, which Python 3.12 warns of; here the deadline covers it.
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -75,7 +79,7 @@ def _forked(work: Callable[[], bool], env: Mapping[str, str]) -> int:
         null = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):
             os.dup2(null, standard)
-        given = programs.environment(env)
+        given = programs.program_environment(env)
         os.chdir(ROOT)
         os.environ.clear()
         os.environ.update(given)
@@ -85,7 +89,7 @@ def _forked(work: Callable[[], bool], env: Mapping[str, str]) -> int:
         os._exit(code)
 
 
-def _awaited(pid: int, ended: int, deadline: float) -> bool | None:
+def _wait_for_exit(pid: int, ended: int, deadline: float) -> bool | None:
     """Wait for the end of the pipe that only the process ``pid`` holds, then for its exit status."""
     ready = False
     try:

@@ -105,14 +105,14 @@ def send(sequence: bytes, device: str, deadline: float) -> bool:
         return False
     try:
         ours = os.isatty(descriptor) and _is_our_device(os.fstat(descriptor))
-        return ours and _write(descriptor, sequence, deadline)
+        return ours and _write_sequence(descriptor, sequence, deadline)
     except OSError:
         return False
     finally:
         os.close(descriptor)
 
 
-def _write(descriptor: int, sequence: bytes, deadline: float) -> bool:
+def _write_sequence(descriptor: int, sequence: bytes, deadline: float) -> bool:
     """Write all at once if the terminal keeps up: the client draws there too, and may come between two writes."""
     while sequence:
         if not select.select([], [descriptor], [], max(0.0, deadline - time.monotonic()))[1]:
@@ -130,17 +130,17 @@ def load_tmux_buffer(text: str, env: Mapping[str, str], deadline: float) -> str:
     ``""`` if tmux refused: it is gone, or older than 3.2 and knows no ``-w``. Then its buffer alone would not be the
     user's clipboard either, and OSC 52 has the better chance.
     """
-    if _tmux(["load-buffer", "-w", "-"], env, deadline, text.encode("utf-8")) is None:
+    if _run_tmux(["load-buffer", "-w", "-"], env, deadline, text.encode("utf-8")) is None:
         return ""
     # load-buffer succeeds on a detached session, and on a terminal without a clipboard, too.
-    client = _tmux(["display-message", "-p", "#{client_name}"], env, deadline)
-    capabilities = _tmux(["show-messages", "-T"], env, deadline)
+    client = _run_tmux(["display-message", "-p", "#{client_name}"], env, deadline)
+    capabilities = _run_tmux(["show-messages", "-T"], env, deadline)
     return "tmux" if client and capabilities and _takes_clipboard(client.strip(), capabilities) else IN_BUFFER
 
 
 def attached_over_ssh(env: Mapping[str, str], deadline: float) -> bool | None:
     """Whether the terminal attached last came over ssh, which a pane's environment can't tell; None for unknown."""
-    answer = _tmux(["show-environment", "SSH_CONNECTION"], env, deadline)
+    answer = _run_tmux(["show-environment", "SSH_CONNECTION"], env, deadline)
     return None if answer is None else answer.startswith("SSH_CONNECTION=")
 
 
@@ -155,6 +155,6 @@ def _takes_clipboard(client: str, capabilities: str) -> bool:
     return False
 
 
-def _tmux(arguments: list[str], env: Mapping[str, str], deadline: float, data: bytes = b"") -> str | None:
-    out = subprocesses.output(["tmux", *arguments], env, deadline, data)
+def _run_tmux(arguments: list[str], env: Mapping[str, str], deadline: float, data: bytes = b"") -> str | None:
+    out = subprocesses.output_of_command(["tmux", *arguments], env, deadline, data)
     return None if out is None else out.decode("utf-8", "replace")

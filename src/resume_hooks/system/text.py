@@ -64,7 +64,7 @@ def plain_line(text: str) -> str:
     return plain(text).replace("\n", " ").replace("\t", " ")
 
 
-def shortened(line: str, limit: int) -> str:
+def shorten_line(line: str, limit: int) -> str:
     """A line cut to ``limit`` characters with an ellipsis.
 
     The cut never falls inside a long word: half a token is not recognised as a secret any more. The word is left out,
@@ -81,12 +81,12 @@ def shortened(line: str, limit: int) -> str:
     return head.rstrip() + "…"
 
 
-def units(text: str) -> int:
+def utf16_length(text: str) -> int:
     """The length of a text in UTF-16 units, as clients count that run JavaScript."""
     return len(text) if text.isascii() else len(_utf16(text)) // 2
 
 
-def front(text: str, most: int) -> str:
+def front_units(text: str, most: int) -> str:
     """As much of a text as ``most`` UTF-16 units hold."""
     return text[:most] if text.isascii() else _utf16(text)[: 2 * most].decode("utf-16-le", "ignore")
 
@@ -95,14 +95,14 @@ def _utf16(text: str) -> bytes:
     return text.encode("utf-16-le", "replace")
 
 
-def counted(count: int, noun: str) -> str:
+def plural(count: int, noun: str) -> str:
     """A number with its noun, in the plural unless it is one."""
     return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 def one_line(text: str, limit: int) -> str:
-    """``text`` with its white space collapsed, cut as ``shortened`` does."""
-    return shortened(" ".join(text.split()), limit)
+    """``text`` with its white space collapsed, cut as ``shorten_line`` does."""
+    return shorten_line(" ".join(text.split()), limit)
 
 
 def quoted_name(name: str) -> str:
@@ -120,7 +120,7 @@ def width(text: str) -> int:
     return len(text) if text.isascii() else sum(map(_columns, text))
 
 
-def fitted(text: str, most: int) -> str:
+def fit_columns(text: str, most: int) -> str:
     """``text``, cut to ``most`` columns with an ellipsis."""
     if width(text) <= most:
         return text

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from resume_hooks.system.text import front, units
+from resume_hooks.system.text import front_units, utf16_length
 from resume_hooks.transcripts.bookkeeping import FURTHER_PART
 
 MOST = 9_800  # units of a part; the client takes 10,000, and puts a preview in place of a longer one
@@ -30,7 +30,7 @@ def parts_of(text: str) -> list[str]:
 
     They end where lines end; within a line only where one is longer than a part, or the parts would not suffice.
     """
-    if units(text) <= MOST:
+    if utf16_length(text) <= MOST:
         return [text]
     pieces = _by_lines(text)
     if len(pieces) > PARTS:
@@ -74,19 +74,19 @@ def _by_lines(text: str) -> list[str]:
     pieces: list[str] = []
     left = 0  # units that the last piece has room for
     for line in re.findall(r"[^\n]*\n|[^\n]+", text):
-        if units(line) <= left:
+        if utf16_length(line) <= left:
             pieces[-1] += line
-            left -= units(line)
+            left -= utf16_length(line)
         else:
             pieces += _filled(line)
-            left = _ROOM - units(pieces[-1])
+            left = _ROOM - utf16_length(pieces[-1])
     return pieces
 
 
 def _filled(text: str) -> list[str]:
     """The text in as few pieces as there can be."""
     pieces = []
-    while units(text) > _ROOM:
+    while utf16_length(text) > _ROOM:
         pieces.append(_until_a_sentence_ends(text))
         text = text[len(pieces[-1]) :]
     return [*pieces, text]
@@ -94,8 +94,8 @@ def _filled(text: str) -> list[str]:
 
 def _until_a_sentence_ends(text: str) -> str:
     """As much of a text as a piece holds, up to the end of a line, of a sentence or of a word, if one is near."""
-    piece = front(text, _ROOM)
-    near = len(front(text, _ROOM - _NEAR))
+    piece = front_units(text, _ROOM)
+    near = len(front_units(text, _ROOM - _NEAR))
     for end in ("\n", ". ", " "):
         at = piece.rfind(end, near)
         if at >= 0:

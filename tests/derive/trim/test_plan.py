@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from resume_hooks.cli.verb_table import command
+from resume_hooks.cli.verb_table import command_of_verb
 from resume_hooks.derive import agents, untrim
 from resume_hooks.derive.child.write import receipt, write
 from resume_hooks.derive.originals import look_up
@@ -243,11 +243,11 @@ def test_the_verb_writes_no_file_that_would_not_pay(config_home: ConfigHome) -> 
     """``trim --min-savings``: the numbers, what a rollover would leave, and the project as it was."""
     path = session(config_home)
     before = sorted(config_home.root.rglob("*"))
-    done = CliRunner().invoke(command("trim"), [str(path), "--keep-recent", "0", "--min-savings", "5000"])
+    done = CliRunner().invoke(command_of_verb("trim"), [str(path), "--keep-recent", "0", "--min-savings", "5000"])
     assert done.exit_code == 0
     assert "Trimming would not pay" in done.output
     assert sorted(config_home.root.rglob("*")) == before
-    assert CliRunner().invoke(command("trim"), [str(path), "--keep-recent", "0"]).exit_code == 0
+    assert CliRunner().invoke(command_of_verb("trim"), [str(path), "--keep-recent", "0"]).exit_code == 0
     assert len(list(path.parent.glob("*.jsonl"))) == 2
 
 

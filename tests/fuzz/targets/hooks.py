@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from resume_hooks.hooks import context_notice, fallback, prompt, reply, session
-from resume_hooks.hooks.triggers import recognise
+from resume_hooks.hooks.triggers import recognise_trigger
 from resume_hooks.sessions.link_log import links_file
 from tests.builders import CWD, SESSION, ConfigHome, conversation, write_session
 from tests.fuzz.draws import Draws
@@ -75,7 +75,7 @@ def prompts(home: ConfigHome) -> Try:
         text = draws.pick(TRIGGERS) + (draws.text() if draws.coin(3) else "")
         raw = event(draws, {"session_id": SESSION, "transcript_path": path, "cwd": CWD, "prompt": text})
         found = reply.read_event(raw)
-        trigger = recognise(reply.field(found, "prompt")) if found else None
+        trigger = recognise_trigger(reply.field(found, "prompt")) if found else None
         for main in (prompt.main, fallback.main):
             out = answered(main, raw)
             assert (trigger is None) == (out == b"")

@@ -86,7 +86,7 @@ def stored_settings(home: ConfigHome) -> Try:
         environ = {**home.environ, **{f"RESUME_HOOKS_{name.upper()}": draws.text() for name in names}}
         found = settings.load(Where(environ))
         assert {name: type(each.value) for name, each in found.items()} == kinds
-        assert all(isinstance(sentence, str) for sentence in settings.refused(Where(environ)))
+        assert all(isinstance(sentence, str) for sentence in settings.unusable_settings(Where(environ)))
         try:
             store("notice_percent", "70", home.where)
         except WriteFailed:
@@ -128,13 +128,16 @@ def pending_notes(home: ConfigHome) -> Try:
         name = draws.pick(tuple(shapes))
         (folder / name).write_bytes(note(draws, {"version": hook_state.VERSION, **shapes[name]}))
         os.chmod(folder / name, draws.pick((0o600, 0o600, 0o600, 0o666)))
-        assert isinstance(hook_state.find(name), dict)
-        question = confirmations.find(SESSION)
+        assert isinstance(hook_state.read_note(name), dict)
+        question = confirmations.find_question(SESSION)
         assert question is None or (question.session_id == SESSION and isinstance(question.is_open, bool))
-        for waiting in (pending_handoff.tell(str(project)), pending_handoff.take(7, str(project), None)):
+        for waiting in (
+            pending_handoff.handoff_to_announce(str(project)),
+            pending_handoff.take_handoff(7, str(project), None),
+        ):
             assert waiting is None or waiting.child_file == str(child)
-        pending_handoff.drop(CHILD)
-        pending_handoff.retire(SESSION)
+        pending_handoff.drop_handoff_to(CHILD)
+        pending_handoff.retire_handoffs_of(SESSION)
         assert child.read_text() == "{}\n"
         for left in folder.iterdir():
             left.unlink()

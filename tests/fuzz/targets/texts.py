@@ -10,7 +10,7 @@ from typing import Any
 from resume_hooks import clock
 from resume_hooks.derive import cut_point
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.hooks.triggers import recognise
+from resume_hooks.hooks.triggers import recognise_trigger
 from resume_hooks.search import query
 from resume_hooks.sessions import record_references
 from resume_hooks.system.text import plain, plain_line
@@ -109,7 +109,7 @@ def typed(_: ConfigHome) -> Try:
         for found in (clock.parse(text), clock.point(text)):
             assert found is None or clock.parse(clock.stamp(found)) is not None
         assert clock.normal(clock.normal(text)) == clock.normal(text)
-        trigger = recognise(text)
+        trigger = recognise_trigger(text)
         assert trigger is None or text[:1] in {">", "/"}
 
     return one

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.hooks.inside import answered
+from resume_hooks.hooks.inside import answer_module
 from resume_hooks.hooks.session_list import pane
 from resume_hooks.hooks.session_list.pane import NAMES, PREVIEW, SAID
 from tests.builders import (
@@ -48,7 +48,7 @@ def project(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyP
 def ask(project: Path, words: str = "", step: str = NAMES, **fields: object) -> dict[str, Any]:
     """What the module gets, asked from a session of the project that has no file yet."""
     event = {**ROOM, "args": f"--all {words}", "step": step, **fields}
-    reply = answered("pane", {**event, "transcript_path": str(project / f"{SESSION}.jsonl")})
+    reply = answer_module("pane", {**event, "transcript_path": str(project / f"{SESSION}.jsonl")})
     json.dumps(reply)
     return reply
 
@@ -159,6 +159,6 @@ def test_a_session_of_another_folder_is_for_a_shell(project: Path, tmp_path: Pat
     """The command with its folder; where that is gone, the verb that gives it a new one."""
     away = str(project.parent / "-elsewhere" / f"{SESSION}.jsonl")
     event = {**ROOM, "key": "open", "at": session_id(2), "transcript_path": away}
-    assert f"cd {tmp_path} && claude --resume {session_id(2)}" in answered("pane", event)["text"]
+    assert f"cd {tmp_path} && claude --resume {session_id(2)}" in answer_module("pane", event)["text"]
     write_session(project, session_id(4), [{**row, "cwd": CWD} for row in conversation(2, session_id=session_id(4))])
     assert "is gone" in ask(project, at=session_id(4), key="open")["head"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.hooks.session_list import preview as previews
-from resume_hooks.hooks.session_list.preview import KINDS, LINEAGE, OUTLINE, TABLE, facts, preview
+from resume_hooks.hooks.session_list.preview import KINDS, LINEAGE, OUTLINE, TABLE, preview, session_facts
 from resume_hooks.search import listing
 from resume_hooks.search.listing import ListedSession
 from tests.builders import (
@@ -42,7 +42,7 @@ def test_each_kind(config_home: ConfigHome, session: ListedSession) -> None:
     assert lines[LINEAGE][:2] == ["1 session, oldest first", "1. Fix the parser  first session"]
     assert lines[TABLE][0] == "1 % full (of 180,000 tokens). Nothing needed."
     assert any(line.startswith("handoff") for line in lines[TABLE])
-    assert facts(session)[:2] == ["Fix the parser", f"{SESSION} · first session"]
+    assert session_facts(session)[:2] == ["Fix the parser", f"{SESSION} · first session"]
 
 
 def test_sub_agents_stand_at_the_turn_that_started_them(config_home: ConfigHome) -> None:

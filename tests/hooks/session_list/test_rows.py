@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.hooks.session_list.rows import cut, home_short, listed, titled, told, wrapped
+from resume_hooks.hooks.session_list.rows import (
+    cut_title,
+    cut_to_columns,
+    hit_line,
+    home_short,
+    session_line,
+    wrap_to_columns,
+)
 from resume_hooks.hooks.session_list.state import Said
 from resume_hooks.system.text import width
 from tests.hooks.session_list.rows import NOW, row
@@ -17,54 +24,54 @@ from tests.hooks.session_list.rows import NOW, row
 @given(st.text(max_size=120), st.integers(2, 160))
 def test_a_row_fills_its_columns(title: str, columns: int) -> None:
     """Never more, so that nothing wraps, and never less, so that the chosen one's bar is whole."""
-    assert width(listed(row(title=title, tag="t"), columns, NOW, chosen=True)) == columns
+    assert width(session_line(row(title=title, tag="t"), columns, NOW, chosen=True)) == columns
 
 
 @given(st.text(max_size=60), st.integers(0, 70))
 def test_nothing_of_a_title_drives_the_terminal(title: str, columns: int) -> None:
     """No control characters, no second line."""
-    assert not any(unicodedata.category(letter) in {"Cc", "Zl", "Zp"} for letter in cut(title, columns))
-    assert width(cut(title, columns)) <= columns
+    assert not any(unicodedata.category(letter) in {"Cc", "Zl", "Zp"} for letter in cut_to_columns(title, columns))
+    assert width(cut_to_columns(title, columns)) <= columns
 
 
 def test_what_there_is_no_room_for_is_left_out() -> None:
     """So are turns that nobody counted. The title goes last; the age is the longest to stay."""
     one = row(title="Fix the parser", tag="urgent", parent_id="x", kind="trim", turns=None, turns_at_least=12)
-    assert listed(one, 20, NOW, chosen=False) == "  #urgent Fix the pa"[:19] + "…"
-    wide = listed(one, 130, NOW, chosen=True)
+    assert session_line(one, 20, NOW, chosen=False) == "  #urgent Fix the pa"[:19] + "…"
+    wide = session_line(one, 130, NOW, chosen=True)
     assert wide.startswith("> #urgent Fix the parser ")
     for fact in ("main", "trim", "11 %", "60 min"):
         assert fact in wide
     assert "turns" not in wide  # which its preview counts
-    assert "open" in listed(one._replace(open=True), 40, NOW, chosen=False)
+    assert "open" in session_line(one._replace(open=True), 40, NOW, chosen=False)
 
 
 @given(st.text(max_size=60), st.text(max_size=300), st.integers(0, 300), st.integers(10, 160))
 def test_a_row_of_what_was_said_fills_its_columns(title: str, snippet: str, place: int, columns: int) -> None:
     """As any other."""
     said = Said(("x",), "strong", "prompt", snippet, place)
-    assert width(told(row(title=title), said, columns, chosen=True)) == columns
+    assert width(hit_line(row(title=title), said, columns, chosen=True)) == columns
 
 
 def test_a_row_shows_the_words_that_were_found() -> None:
     """However far into what was said they stand, with a little before them."""
     words = f"{'far ' * 40}the pool was drained {'away ' * 40}"
     said = Said(("x",), "fair", "prompt · turn 3", words, words.index("drained"))
-    line = told(row(title="Fix the parser"), said, 100, chosen=False)
+    line = hit_line(row(title="Fix the parser"), said, 100, chosen=False)
     assert line.startswith("  Fix the parser ")
     assert "   fair  … " in line
     assert "the pool was drained away" in line
-    assert told(row(title="Fix the parser"), said, 30, chosen=True) == "> Fix the parser          fair"
+    assert hit_line(row(title="Fix the parser"), said, 30, chosen=True) == "> Fix the parser          fair"
 
 
 @given(st.text("ab 字\u0301", max_size=200), st.integers(2, 40), st.integers(1, 6))
 def test_wrapped_text_fits(text: str, columns: int, most: int) -> None:
     """In lines and columns; a long word is cut."""
-    lines = wrapped(text, columns, most)
+    lines = wrap_to_columns(text, columns, most)
     assert len(lines) <= most
     assert all(width(line) <= columns for line in lines)
-    assert wrapped("one two three", 7, 3) == ["one two", "three"]
-    assert wrapped("one two three", 7, 1) == ["one tw…"]
+    assert wrap_to_columns("one two three", 7, 3) == ["one two", "three"]
+    assert wrap_to_columns("one two three", 7, 1) == ["one tw…"]
 
 
 def test_the_home_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +84,7 @@ def test_the_home_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_end_that_tells_children_apart_is_kept() -> None:
     """Kind and number; of any other title, and where there is no room, the beginning."""
-    assert titled("Sequencing option C and the builder · handoff 2", 32) == "Sequencing option C… · handoff 2"
-    assert titled("Sequencing option C · handoff 2", 40) == "Sequencing option C · handoff 2"
-    assert titled("Sequencing option C · what we decided about it", 20) == "Sequencing option C…"
-    assert titled("Sequencing option C · handoff 2", 16) == "Sequencing opti…"
+    assert cut_title("Sequencing option C and the builder · handoff 2", 32) == "Sequencing option C… · handoff 2"
+    assert cut_title("Sequencing option C · handoff 2", 40) == "Sequencing option C · handoff 2"
+    assert cut_title("Sequencing option C · what we decided about it", 20) == "Sequencing option C…"
+    assert cut_title("Sequencing option C · handoff 2", 16) == "Sequencing opti…"

@@ -42,12 +42,12 @@ def test_what_was_chosen_stays_chosen_while_it_fits() -> None:
     choices.add(found("aa", "ab", "abc"))
     choices.move(2)
     choices.search("ab")
-    assert choices.chosen is not None
-    assert choices.chosen.title == "abc"
+    assert choices.chosen_session is not None
+    assert choices.chosen_session.title == "abc"
     choices.search("aa")
-    assert choices.chosen.title == "aa"
+    assert choices.chosen_session.title == "aa"
     choices.search("nothing")
-    assert choices.chosen is None
+    assert choices.chosen_session is None
 
 
 def test_more_sessions_change_nothing_above_them() -> None:
@@ -57,7 +57,7 @@ def test_more_sessions_change_nothing_above_them() -> None:
     choices.move(1)
     choices.add(found("q3", "c"))
     assert titles(choices) == ["q1", "q2", "q3"]
-    assert choices.chosen is choices.fitting[1]
+    assert choices.chosen_session is choices.fitting[1]
     assert choices.count == 5
 
 
@@ -68,16 +68,16 @@ def test_whole_titles_come_first() -> None:
     choices.add([other])
     choices.add(found("Many 55", "Many 3"))
     assert titles(choices) == ["Many 55", "Many 4"]
-    assert choices.chosen is choices.fitting[0]
+    assert choices.chosen_session is choices.fitting[0]
     choices.search("many")
     choices.move(-9)
     choices.search("many 5")
-    assert choices.chosen is not None
-    assert choices.chosen.title == "Many 55"
+    assert choices.chosen_session is not None
+    assert choices.chosen_session.title == "Many 55"
     choices.move(1)
     choices.add(found("Many 555"))
     assert titles(choices) == ["Many 55", "Many 555", "Many 4"]
-    assert choices.chosen is other.row
+    assert choices.chosen_session is other.row
 
 
 def said(*numbers: int) -> list[Said]:
@@ -112,16 +112,16 @@ def test_what_was_said_is_chosen_while_nothing_fits_better() -> None:
     assert not choices.fitting
     choices.tell(said(2))
     choices.tell(said(3, 2))
-    assert choices.chosen is choices.fitting[0]
+    assert choices.chosen_session is choices.fitting[0]
     choices.move(1)
     choices.tell(said(1, 3, 2))
-    assert choices.chosen is choices.fitting[2]
+    assert choices.chosen_session is choices.fitting[2]
     choices.tell(said(1))
-    assert choices.chosen is choices.fitting[0]
+    assert choices.chosen_session is choices.fitting[0]
     choices.search("parsers")
     choices.add([Listed(row(4, title="parsers"))])
     assert titles(choices) == ["parsers", "a"]
-    assert choices.chosen is choices.fitting[0]
+    assert choices.chosen_session is choices.fitting[0]
     choices.search("")
     choices.search("nothing")
     assert titles(choices) == []
@@ -150,12 +150,12 @@ def test_something_is_chosen_wherever_something_fits_and_is_on_the_page(steps: l
             choices.tell(said(*value))  # type: ignore[misc]
         elif step == "page":
             page = choices.page(int(str(value)))
-            assert [one for one, chosen in page if chosen] == ([choices.chosen] if choices.fitting else [])
+            assert [one for one, chosen in page if chosen] == ([choices.chosen_session] if choices.fitting else [])
             assert len(page) == min(int(str(value)), len(choices.fitting))
         else:
             getattr(choices, step)(value)
-        assert (choices.chosen is None) == (not choices.fitting)
-        assert choices.chosen is None or choices.chosen in choices.fitting
+        assert (choices.chosen_session is None) == (not choices.fitting)
+        assert choices.chosen_session is None or choices.chosen_session in choices.fitting
 
 
 def test_what_a_title_must_not_hold() -> None:

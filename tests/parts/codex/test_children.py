@@ -20,7 +20,7 @@ from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.hooks import prompt
-from resume_hooks.hooks.triggers import recognise
+from resume_hooks.hooks.triggers import recognise_trigger
 from resume_hooks.parts.codex.rollout import GOAL_STAYS
 from resume_hooks.parts.codex.thread import LIMIT
 from resume_hooks.parts.codex.transcripts.as_records import ENCRYPTED
@@ -357,15 +357,15 @@ def test_a_size_before_the_step(
         codex_of(where), [rollouts.meta(), rollouts.said("user", "go"), rollouts.said("assistant", "ok")]
     )
     event = {"session_id": THREAD, "transcript_path": str(path), "prompt": f">handoff {words}"}
-    trigger = recognise(event["prompt"])
+    trigger = recognise_trigger(event["prompt"])
     assert trigger is not None
-    prompt.card(trigger, event)
+    prompt.card_of_trigger(trigger, event)
     made = [file for file in (codex_of(where) / "sessions").rglob("*.jsonl") if file != path]
     (child,) = made
     head = lines_of(str(child))[0]["continue_metadata"]
     assert (head["continuation_type"], head.get("opening_tokens")) == (kind, tokens)
     if kind == "handoff":
-        assert "already handed off" in prompt.card(trigger, event)
+        assert "already handed off" in prompt.card_of_trigger(trigger, event)
 
 
 def test_a_crash_leaves_nothing_or_the_whole(where: Where) -> None:

@@ -13,10 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 from resume_hooks.cli.main import cli as command
-from resume_hooks.cli.schema import form
+from resume_hooks.cli.schema import form_of_verb
 from resume_hooks.derive import summary
 from resume_hooks.derive.model.port import ModelCalls
-from resume_hooks.hooks.reply import block, host_of
+from resume_hooks.hooks.reply import block_reply, host_of
 from resume_hooks.maintenance.doctor import Finding, check_installation
 from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.sessions.locate import resolve
@@ -121,7 +121,7 @@ def test_a_scrubbed_child(home: Path, cli: Cli, document: Document) -> None:
     done = cli("scrub", THREAD, "--json")
     assert done.returncode == 0, done.stderr
     data = json.loads(done.stdout)["data"]
-    form("scrub").model_validate(data)
+    form_of_verb("scrub").model_validate(data)
     assert (data["file"], data["receipt"]["agent"]) == (str(home), "codex")
     assert [(row["path"], sum(row["secrets"].values())) for row in data["places"]] == [(str(home), 4)]
     child = Path(data["receipt"]["file"]).read_bytes()
@@ -145,7 +145,7 @@ def test_every_reading_verb_on_every_real_rollout(config_home: ConfigHome, tmp_p
         done = CliRunner().invoke(command, [*words, "--json"], env=config_home.environ)
         assert done.exit_code == 0 or "--list" in words, (words, done.output)
         data = json.loads(done.stdout)["data"]
-        form(words[0]).model_validate(data)
+        form_of_verb(words[0]).model_validate(data)
         return data
 
     listed = run("sessions", "--all", "--helpers", "--limit", "0")["sessions"]
@@ -247,9 +247,9 @@ def test_codex_is_answered_in_its_own_form() -> None:
     """Two keys and no third, which its strict schema would refuse."""
     host = host_of({"turn_id": "t", "model": "gpt-5"})
     card = "To confirm, type >trim yes in Claude Code"
-    found = json.loads(block(card, host))
+    found = json.loads(block_reply(card, host))
     assert found == {"decision": "block", "reason": "To confirm, type >trim yes in Codex"}
-    assert "hookSpecificOutput" in json.loads(block(card, host_of({"session_id": "s"})))
+    assert "hookSpecificOutput" in json.loads(block_reply(card, host_of({"session_id": "s"})))
 
 
 def test_sessions_of_another_agent_are_in_the_list(desk: Desk) -> None:

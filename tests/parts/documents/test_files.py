@@ -63,7 +63,7 @@ def test_no_variable_sets_the_folder(config_home: ConfigHome, project: Path) -> 
     where = Where({**config_home.environ, "RESUME_HOOKS_HANDOFF_DIR": "_h", "CLAUDE_PLUGIN_OPTION_HANDOFF_DIR": "_h"})
     decided = planned(config_home, project)
     assert list_wanted_files(decided, where) == FilesBeside()
-    assert any("handoff_dir is set by no variable" in sentence for sentence in settings.refused(where))
+    assert any("handoff_dir is set by no variable" in sentence for sentence in settings.unusable_settings(where))
 
 
 def test_the_setting(config_home: ConfigHome, project: Path) -> None:

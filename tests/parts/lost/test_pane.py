@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.hooks.inside import answered
+from resume_hooks.hooks.inside import answer_module
 from resume_hooks.hooks.session_list.pane import PREVIEW, SAID
 from resume_hooks.sessions.agents import registry
 from tests.builders import SESSION, ConfigHome, session_id
@@ -38,8 +38,8 @@ def test_a_session_of_which_prompts_are_left(
     there = Path(config_home.project(str(tmp_path)))
     child = there / f"{ask(there, at=lost, key='handoff')['open']}.jsonl"
     assert "why does the zebra loop" in child.read_text()
-    card = answered("sessions", {"screen": False, "session_id": SESSION, "args": "--all"})["text"]
+    card = answer_module("sessions", {"screen": False, "session_id": SESSION, "args": "--all"})["text"]
     assert re.search(rf"prompts only · 2023.*\n  in a shell: resume-hooks handoff {lost}", card)
-    card = answered("search", {"screen": False, "session_id": SESSION, "args": "--all zebra loop"})["text"]
+    card = answer_module("search", {"screen": False, "session_id": SESSION, "args": "--all zebra loop"})["text"]
     assert "prompts only, " in card
     assert f"in a shell: resume-hooks handoff {lost}" in card

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.hooks import prompt
-from resume_hooks.hooks.prompt import card
-from resume_hooks.hooks.triggers import recognise
+from resume_hooks.hooks.prompt import card_of_trigger
+from resume_hooks.hooks.triggers import recognise_trigger
 from resume_hooks.parts.marks import state as mark_state
 from tests.builders import SESSION, ConfigHome, conversation
 from tests.cli.conftest import Cli
@@ -79,9 +79,9 @@ def test_a_paste_over_left_over_text(config_home: ConfigHome, tail: str) -> None
 
 def test_a_session_without_a_transcript(config_home: ConfigHome) -> None:
     """What can't be done there, what to do first, and the user's words."""
-    trigger = recognise(">mark my words")
+    trigger = recognise_trigger(">mark my words")
     assert trigger is not None
-    text = card(trigger, event("", session_id=OTHER))
+    text = card_of_trigger(trigger, event("", session_id=OTHER))
     assert "There is nothing to mark: this session has no transcript yet.\n\nSend a prompt first." in text
     assert "Your text: my words" in text
 
@@ -138,6 +138,6 @@ def test_pasted_over_left_over_text(prompt: str, verb: str) -> None:
 @pytest.mark.parametrize("prompt", [">mark" * 100_000 + " yes", ">mark " * 100_000 + "x"])
 def test_a_long_prompt_is_decided(prompt: str) -> None:
     """A megabyte is one pass."""
-    found = recognise(prompt)
+    found = recognise_trigger(prompt)
     assert found is not None
     assert found.verb == "mark"

@@ -13,7 +13,7 @@ import pytest
 
 from resume_hooks.errors import WriteFailed
 from resume_hooks.hooks import confirmations, hook_state
-from resume_hooks.hooks.prompt import card, is_off
+from resume_hooks.hooks.prompt import card_of_trigger, is_trigger_off
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.parts.marks import state
 from resume_hooks.parts.marks.back import LeftOut
@@ -145,9 +145,9 @@ def test_a_yes_that_is_too_late(say: Say, parent: Path, age: float) -> None:
     """After ten minutes nothing is replaced, and the message shows what is active."""
     say(">mark old")
     say(">mark new")
-    question = confirmations.find(SESSION, AGAIN)
+    question = confirmations.find_question(SESSION, AGAIN)
     assert question is not None
-    confirmations.keep(question._replace(asked=time.time() - age))
+    confirmations.store_question(question._replace(asked=time.time() - age))
     text = say(">mark yes")
     assert "older than 10 minutes" in text
     assert "goal: old" in text
@@ -162,11 +162,11 @@ def test_a_yes_without_a_question(say: Say, parent: Path) -> None:
     assert "no question about a mark is open" in text
     assert "No active mark." in text
     assert state.find_mark(SESSION) is None
-    confirmations.keep(confirmations.Question(SESSION, "", time.time()))
-    confirmations.keep(confirmations.Question(session_id(2), "x", time.time(), kind=AGAIN))
+    confirmations.store_question(confirmations.Question(SESSION, "", time.time()))
+    confirmations.store_question(confirmations.Question(session_id(2), "x", time.time(), kind=AGAIN))
     assert "nothing to confirm" in say(">mark yes")
     assert state.find_mark(SESSION) is None
-    assert confirmations.find(SESSION) is not None, "the question of a trim is still open"
+    assert confirmations.find_question(SESSION) is not None, "the question of a trim is still open"
 
 
 def test_a_former_name_is_answered_by_the_new_one(say: Say, parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,7 +177,7 @@ def test_a_former_name_is_answered_by_the_new_one(say: Say, parent: Path, monkey
     assert say(">rewind it was slower").startswith("back · ")
     assert len(children(parent)) == 1
     monkeypatch.setenv("RESUME_HOOKS_TRIGGERS_OFF", "rewind")
-    assert is_off("back")
+    assert is_trigger_off("back")
 
 
 def test_no_mark(say: Say, parent: Path) -> None:
@@ -278,7 +278,7 @@ def test_a_write_that_fails_keeps_the_mark(say: Say, parent: Path, monkeypatch: 
     with monkeypatch.context() as patch:
         patch.setattr("resume_hooks.derive.child.write.write", refuse)
         trigger = Trigger("back", "it was slower", slash=False, pasted=False)
-        assert "The disk is full" in card(trigger, {"session_id": SESSION})
+        assert "The disk is full" in card_of_trigger(trigger, {"session_id": SESSION})
     assert state.find_mark(SESSION) == before
     assert say(">back it was slower").startswith("back")
 
@@ -303,7 +303,7 @@ def test_garbage_is_no_mark(config_home: ConfigHome, name: str) -> None:
     mark = Mark(SESSION, "r3", 3, "x", "2026-01-31T09:31:00.000Z")
     state.save_mark(mark)
     assert state.find_mark(SESSION) == mark
-    path = Path(hook_state.place(f"mark-{SESSION}.json"))
+    path = Path(hook_state.note_path(f"mark-{SESSION}.json"))
     value = GARBAGE[name]
     path.write_text(json.dumps({**json.loads(path.read_text()), **value} if isinstance(value, dict) else value))
     assert state.find_mark(SESSION) is None

@@ -145,7 +145,7 @@ def test_a_goal_has_a_limit(tmp_path: Path) -> None:
 
 def test_a_mark_of_a_newer_engine_is_left_alone(config_home: ConfigHome) -> None:
     """It is neither used nor changed."""
-    hook_state.keep(f"mark-{SESSION}.json", {"version": 99, "session_id": SESSION})
+    hook_state.write_note(f"mark-{SESSION}.json", {"version": 99, "session_id": SESSION})
     (note,) = (config_home.config / "resume-hooks").rglob(f"mark-{SESSION}.json")
     before = note.read_bytes()
     assert state.find_mark(SESSION) is None

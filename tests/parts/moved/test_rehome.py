@@ -15,7 +15,7 @@ from resume_hooks.errors import UsageError
 from resume_hooks.parts.moved import rehome
 from resume_hooks.parts.moved.rehome import folders_noted_before, former_folder, is_still_there
 from resume_hooks.paths import project_key
-from resume_hooks.system.git_worktrees import as_started, project_at, rebuilding
+from resume_hooks.system.git_worktrees import as_started, command_to_rebuild, project_of_folder
 from tests.builders import SESSION, ConfigHome, conversation, session_id, tool_result, tool_use, write_session
 from tests.cli.conftest import Cli, Document
 from tests.cli.test_delete import OLD, path
@@ -220,20 +220,20 @@ def test_a_worktree_that_was_removed(config_home: ConfigHome, old: Path, git: An
     git(old, "worktree", "add", "-q", "-b", "feat/it", str(tree))
     note(config_home, tree)
     git(old, "worktree", "remove", str(tree))
-    assert str(tree) in project_at(str(old), config_home.where).folders
-    assert project_at(str(config_home.root), config_home.where).folders == (str(config_home.root),)
+    assert str(tree) in project_of_folder(str(old), config_home.where).folders
+    assert project_of_folder(str(config_home.root), config_home.where).folders == (str(config_home.root),)
     made = f"git -C {old} worktree add"
-    assert rebuilding(str(tree), "feat/it", config_home.where) == f"{made} '{tree}' feat/it"
+    assert command_to_rebuild(str(tree), "feat/it", config_home.where) == f"{made} '{tree}' feat/it"
     git(old, "pack-refs", "--all")
-    assert rebuilding(str(tree), "feat/it", config_home.where) == f"{made} '{tree}' feat/it"
+    assert command_to_rebuild(str(tree), "feat/it", config_home.where) == f"{made} '{tree}' feat/it"
     git(old, "branch", "-D", "feat/it")
-    assert rebuilding(str(tree), "feat/it", config_home.where) == f"{made} -b feat/it '{tree}'"
-    assert rebuilding(str(tree), "--force", config_home.where) == f"{made} '{tree}'"
-    assert rebuilding(str(old), "main", config_home.where) == ""
+    assert command_to_rebuild(str(tree), "feat/it", config_home.where) == f"{made} -b feat/it '{tree}'"
+    assert command_to_rebuild(str(tree), "--force", config_home.where) == f"{made} '{tree}'"
+    assert command_to_rebuild(str(old), "main", config_home.where) == ""
     shutil.rmtree(old)
-    assert rebuilding(str(tree), "feat/it", config_home.where) == ""
+    assert command_to_rebuild(str(tree), "feat/it", config_home.where) == ""
     os.unlink(config_home.config / "resume-hooks" / "pending" / f"folder-{project_key(str(tree))}")
-    assert rebuilding(str(tree), "feat/it", config_home.where) == ""
+    assert command_to_rebuild(str(tree), "feat/it", config_home.where) == ""
 
 
 def test_copies_in_two_folders(path: Path, config_home: ConfigHome, cli: Cli, document: Document) -> None:

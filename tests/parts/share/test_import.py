@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.cli.schema import form
+from resume_hooks.cli.schema import form_of_verb
 from resume_hooks.paths import project_key
 from tests import strangers
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_bytes, session_id, write_session
@@ -233,7 +233,7 @@ def path(config_home: ConfigHome) -> Path:
 def test_whole(document: Document, path: Path) -> None:
     """The receipt is that of the last session; each is told with both of its names; through a pipe as of a file."""
     data = document("import", "-", "--whole", stdin=path.read_bytes())["data"]
-    form("import").model_validate(data)
+    form_of_verb("import").model_validate(data)
     assert (data["session_id"], data["kind"], data["written"]) == (TWO, "import", True)
     assert data["imported"] is None
     assert [(row["was"], row["session_id"], row["existing"]) for row in data["bundle"]] == [

@@ -11,7 +11,7 @@ import pytest
 
 from resume_hooks import clock, seam
 from resume_hooks.hooks import confirmations
-from resume_hooks.hooks.inside import answered
+from resume_hooks.hooks.inside import answer_module
 from resume_hooks.parts.smart_trim.plan import KIND
 from tests.builders import SESSION, ConfigHome, line, user
 from tests.derive.trim.sessions import LONG, Chain, by_uuid, rows_of, written
@@ -37,7 +37,7 @@ def warm(config_home: ConfigHome) -> Path:
 def told(args: str = "--smart", **more: Any) -> dict[str, Any]:
     """What the module gets for what was typed behind ``/trim``."""
     event = {"session_id": SESSION, "screen": True, "args": args, **more}
-    reply = answered("trim", event)
+    reply = answer_module("trim", event)
     json.dumps(reply)
     return reply
 
@@ -176,7 +176,7 @@ def test_a_note_that_is_gone(warm: Path) -> None:
     """What was shown is not known any more."""
     inside()
     saying(row(2))
-    confirmations.take(SESSION, KIND)
+    confirmations.consume_question(SESSION, KIND)
     assert "so nothing was made" in told("yes")["text"]
     assert children(warm) == []
 
@@ -184,7 +184,7 @@ def test_a_note_that_is_gone(warm: Path) -> None:
 def test_esc_while_it_is_asked_says_nothing_of_a_rollover(warm: Path) -> None:
     """Nothing was made, so there is nothing to tell."""
     inside()
-    assert answered("left", {"session_id": SESSION, "screen": True, "args": "trim"}) == {}
+    assert answer_module("left", {"session_id": SESSION, "screen": True, "args": "trim"}) == {}
 
 
 def test_without_the_module_the_shell_does_it(warm: Path, say: Say) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.cli.schema import form
+from resume_hooks.cli.schema import form_of_verb
 from resume_hooks.errors import AmbiguousLocator
 from resume_hooks.maintenance.doctor import Finding, check_installation
 from resume_hooks.parts.team import answers, background, connect, pushing, team_file
@@ -27,7 +27,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.system.processes import started
+from resume_hooks.system.processes import start_of_process
 from tests.builders import SESSION, ConfigHome, assistant, conversation, custom_title, session_id, user, write_session
 from tests.cli.fork_server import ForkServer
 from tests.needs import REPO
@@ -73,7 +73,7 @@ class Person:
     def lineage(self, *words: str) -> list[dict[str, Any]]:
         """The rows of ``lineage --team``, which fit their form."""
         data = json.loads(self.run("lineage", *words, "--team", "--json"))["data"]
-        form("lineage").model_validate(data)
+        form_of_verb("lineage").model_validate(data)
         return list(data["rows"])
 
     def team(self, *words: str, code: int = 0, **env: str) -> dict[str, Any]:
@@ -81,7 +81,7 @@ class Person:
         document = json.loads(self.run("team", *words, "--json", code=code, **env))
         if not document["ok"]:
             return dict(document["error"])
-        form("team").model_validate(document["data"])
+        form_of_verb("team").model_validate(document["data"])
         return {**document["data"], "warnings": document["warnings"]}
 
 
@@ -117,7 +117,7 @@ def test_a_model_that_hides_is_one(people: dict[str, Person]) -> None:
     assert laptop.team("search", "kumquat")["hits"] == []
     listed = laptop.home.config / "sessions" / f"{os.getpid()}.json"  # every command here runs below the tests
     listed.parent.mkdir()
-    listed.write_text(json.dumps({"pid": os.getpid(), "procStart": started(os.getpid())}))
+    listed.write_text(json.dumps({"pid": os.getpid(), "procStart": start_of_process(os.getpid())}))
     assert "may not ask the team" in laptop.team("search", "kumquat", code=2)["message"]
 
 

@@ -17,7 +17,7 @@ from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, all_folders
 from resume_hooks.sessions.expiry import SOON, Ending, Endings, is_archived
 from resume_hooks.system import claude_settings
-from resume_hooks.system.claude_settings import Retention, retention
+from resume_hooks.system.claude_settings import Retention, client_retention
 
 AGAIN = 60 * 60
 """Seconds after which what could not be kept is tried again."""
@@ -40,7 +40,7 @@ class Outlook(NamedTuple):
 
 def outlook(cwd: str, where: Where) -> Outlook:
     """What goes within seven days, were a client started in ``cwd``."""
-    found, until = retention(cwd, where), time.time() + SOON
+    found, until = client_retention(cwd, where), time.time() + SOON
     endings = None if found.days is None else Endings(found.days, where)
     within = (each for folder in all_folders(where) for each in endings.of(folder)) if endings else ()
     ends = [ending for each in within if (ending := each.before(until))]

@@ -114,7 +114,7 @@ class ClientFiles:
         if is_kind and place == encodable(place):
             yield ClientFile(place, path, status)
         else:
-            self._missed.append(f"{encodable(path)} is no file that can be archived")
+            self._missed.append(f"{encodable(path)} is not a file that can be archived")
 
 
 def about_of(path: str, parent: Sequence[str]) -> About:
@@ -144,7 +144,7 @@ def archive_session(
 ) -> ArchivedSession:
     """Archive a session and all that belongs to it. Costs a look at each file where nothing changed.
 
-    VaultOff where nothing may be archived, UsageError for what is no session of a client, SessionNotFound where it is
+    VaultOff where nothing may be archived, UsageError if it is not a client's session, SessionNotFound where it is
     gone, WriteFailed where the vault can't be written, SessionOpen where another command is at it for long; of a
     session that is archived already, and can't be renewed, what was archived stays.
     """
@@ -152,7 +152,7 @@ def archive_session(
     if not os.path.lexists(session.path):
         raise _gone(session.path)
     if not is_known(session, where) or os.path.islink(os.path.dirname(session.path)):
-        raise UsageError(f"{session.path} is no session in a project folder", "Only those are archived.")
+        raise UsageError(f"{session.path} is not a session in a project folder", "Only those are archived.")
     client_files = client_files or ClientFiles(where)
     try:
         archived = find(session.session_id, where)

@@ -48,13 +48,13 @@ class Deletion(NamedTuple):
 def plan(session: SessionFile, where: Where) -> Deletion:
     """Decide what a delete takes away; nothing is changed.
 
-    UsageError for what is no session of a client, or can't be archived whole; OnlyKept where the kept copy alone is
+    UsageError if it is not a client's session, or can't be archived whole; OnlyKept where the kept copy alone is
     left; SessionNotFound where it is gone.
     """
     require_own(session, where)
     if not is_known(session, where) or os.path.islink(os.path.dirname(session.path)):
         raise UsageError(
-            f"{session.path} is no session in a project folder", "Other files are yours to remove, with rm."
+            f"{session.path} is not a session in a project folder", "Other files are yours to remove, with rm."
         )
     parts = _parts(session, where)
     entry = described(session, where)._replace(parts=parts, deleted_at=clock.now())

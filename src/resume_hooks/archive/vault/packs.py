@@ -100,7 +100,7 @@ def verify(archived: ArchivedSession, read: Callable[[int], None] = lambda _: No
 
 
 def unreadable(where: Where) -> list[ArchiveFinding]:
-    """What in the vault is no session that can be told."""
+    """Findings on folders in the vault that hold no readable session."""
     found = []
     for path in manifest.unreadable(where):
         own = path != vault(where)

@@ -20,8 +20,8 @@ from resume_hooks.seam import answers
 from resume_hooks.sessions.archived.layout import vault
 from resume_hooks.storage.state_file import leave
 from resume_hooks.system.claude_settings import kept_days, managed_days
-from resume_hooks.system.invocation import typed
-from resume_hooks.system.text import counted
+from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.text import plural
 
 OFF = "the setting 'vault' is off"
 MANAGED = "{path} has sessions deleted after {days}, and nothing is archived beyond that"
@@ -36,7 +36,7 @@ def allowed(where: Where) -> tuple[bool, str]:
         return False, ruled
     path, days = managed_days()
     if days:
-        return False, MANAGED.format(path=path, days=counted(days, "day"))
+        return False, MANAGED.format(path=path, days=plural(days, "day"))
     if settings.vault_room(where) is None:
         return False, OFF
     return True, ""
@@ -122,9 +122,9 @@ def line(where: Where, cwd: str = "/") -> str:
     period = (
         "for as long as the client keeps them, and beyond"
         if days is None
-        else f"beyond the client's {counted(days, 'day')}"
+        else f"beyond the client's {plural(days, 'day')}"
     )
-    off = typed("config vault off")
+    off = in_shell("config vault off")
     said = f"Transcripts are now archived {period}, in {vault(where)}. Off, in a shell: {off}"
     return " · ".join(filter(None, (said, *(lost(where) for lost in answers("what was lost before")))))
 

@@ -33,8 +33,8 @@ from resume_hooks.sessions.session_files import all_sessions
 from resume_hooks.storage import removal, state_file
 from resume_hooks.storage.typed_rows import read_as
 from resume_hooks.system.claude_settings import managed_days
-from resume_hooks.system.invocation import typed
-from resume_hooks.system.text import counted
+from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.text import plural
 
 FILE = "policy.json"
 """What is noted between two runs, in the vault."""
@@ -91,7 +91,7 @@ def due(where: Where, keeping: Collection[str] = ()) -> list[tuple[ArchivedSessi
     archived = all_archived(where)[::-1]
     path, managed = managed_days()
     if managed:
-        why = f"{path} has sessions deleted after {counted(managed, 'day')}"
+        why = f"{path} has sessions deleted after {plural(managed, 'day')}"
         ends = ((each, clock.milliseconds(each.ended)) for each in archived)
         before = (time.time() - managed * DAY) * 1000
         return [(each, why, True) for each, ended in ends if ended is not None and ended <= before]
@@ -169,10 +169,10 @@ def announcement(where: Where) -> str:
         removal.remove(mark, where.state)
     if not over:
         return ""
-    room, count = size_text(_room(where)), counted(len(over), "session")
+    room, count = size_text(_room(where)), plural(len(over), "session")
     return (
         f"archived copies take more than the setting vault ({room}): from tomorrow on the oldest go, {count} in all, "
-        f"a tenth a day; to keep them, in a shell: {typed('config vault 40G')}"
+        f"a tenth a day; to keep them, in a shell: {in_shell('config vault 40G')}"
     )
 
 

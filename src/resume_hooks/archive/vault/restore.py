@@ -31,7 +31,7 @@ from resume_hooks.storage.atomic import create_session
 from resume_hooks.storage.move import digest, is_same, is_stub, second_name
 from resume_hooks.storage.state_file import sweep, sync_folder
 from resume_hooks.system.claude_settings import kept_days
-from resume_hooks.system.text import counted, encodable, plain_line
+from resume_hooks.system.text import encodable, plain_line, plural
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.raw_edit import with_session_id
 
@@ -74,7 +74,7 @@ class Retrieval(NamedTuple):
 def plan(archived: ArchivedSession, where: Where) -> Retrieval:
     """Decide how an archived session comes back; nothing is written but what has to be unpacked.
 
-    SessionNotFound, WriteFailed where it can't be opened; PlaceTaken where its project folder is none, or something
+    SessionNotFound, WriteFailed where it can't be opened; PlaceTaken where its project folder is not one, or something
     else is in the place of a deleted session.
     """
     if archived.deleted_at:
@@ -154,7 +154,7 @@ def _aged(archived: ArchivedSession, where: Where) -> list[str]:
     aged = days is not None and archived.transcript.mtime_ns / 1e9 < floor(archived.cwd, where)
     if not aged or days is None:
         return []
-    return [AGED.format(kept=counted(days, "day"), left=counted(spare(days), "day"))]
+    return [AGED.format(kept=plural(days, "day"), left=plural(spare(days), "day"))]
 
 
 def write(decided: Retrieval, where: Where) -> Retrieval:
@@ -331,7 +331,7 @@ def _target(part: ArchivedFile, old: str, new: str, folder: str, where: Where) -
 
 
 def require_real(folder: str, top: str) -> None:
-    """Raise PlaceTaken where a folder, or one above it up to ``top``, is a link or anything else that is no folder."""
+    """Raise PlaceTaken where a folder, or one above it up to ``top``, is a link or otherwise not a folder."""
     if os.path.lexists(folder) and (os.path.islink(folder) or not os.path.isdir(folder)):
         raise PlaceTaken(f"{folder} is a symbolic link, or not a folder", "Move it away, then try again.")
     if folder != top:

@@ -22,7 +22,7 @@ LARGEST_TEXT = 64 * 1024 * 1024
 """Bytes of a text that comes whole; a larger one comes line by line."""
 
 HEAD = 8 * 1024
-"""Bytes at the start of a file in which a NUL says that it is no text."""
+"""Bytes at the start of a file in which a NUL shows that it is not text."""
 
 
 def rewrite(

@@ -29,7 +29,7 @@ GONE = ".gone"
 
 
 class StrayFolder(NamedTuple):
-    """A folder in the trash that is no session: ``gone`` if it was being removed or took nothing yet.
+    """A folder in the trash that is not a session: ``gone`` if it was being removed or took nothing yet.
 
     Else it has no readable manifest.
     """
@@ -73,7 +73,7 @@ def all_deleted(where: Where) -> list[ArchivedSession]:
 
 
 def strays(where: Where) -> list[StrayFolder]:
-    """Every folder in the trash that is no session, with what can be counted of it."""
+    """Every folder in the trash that is not a session, with its size as far as it can be counted."""
     return [each for each in _contents(where) if isinstance(each, StrayFolder)]
 
 
@@ -126,7 +126,7 @@ def take_over(entry: ArchivedSession, where: Where) -> None:
             if found := former.entry_in(entry.folder, where):
                 if len(found.parts) > MAX_FILES or any(part.place != encodable(part.place) for part in found.parts):
                     raise WriteFailed(
-                        f"{entry.folder} holds too many files, or a name that is no UTF-8: no manifest can name them",
+                        f"{entry.folder} holds too many files, or a name that is not UTF-8: no manifest can name them",
                         f"Bring it back first: resume-hooks restore {entry.locator}",
                     )
                 commit.commit(settled(found), where)

@@ -11,10 +11,10 @@ import click
 from resume_hooks.cli import relocate
 from resume_hooks.cli.continue_ import copy_command
 from resume_hooks.cli.options import current_folder
-from resume_hooks.cli.question import AnswerChoice, ask, is_dumb
+from resume_hooks.cli.question import AnswerChoice, ask_question, is_dumb
 from resume_hooks.errors import ResumeHooksError, SessionNotFound
-from resume_hooks.hooks.session_list.rows import age, named, used
-from resume_hooks.hooks.session_list.state import Choices, Listed, found
+from resume_hooks.hooks.session_list.rows import age_text, context_percent_text, session_name
+from resume_hooks.hooks.session_list.state import Choices, Listed, listed_sessions
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.sessions.agents.registry import agent_at, readable, require_whole
@@ -27,14 +27,14 @@ LOOKED_AT = 2_000  # sessions among which words are looked for where all of them
 
 
 def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
-    """Return the session that the user chooses. click.Abort if they leave, SessionNotFound if there is none to list."""
+    """Return the session that the user chooses. click.Abort if they leave, SessionNotFound if the list is empty."""
     folder = current_folder()
 
     def sessions_of(everywhere: bool) -> Iterator[Listed]:
-        return found(folder, Where(), everywhere=everywhere, everyone=True)
+        return listed_sessions(folder, Where(), everywhere=everywhere, everyone=True)
 
     if is_dumb():
-        row: ListedSession | None = _numbered(sessions_of(everywhere), typed)
+        row: ListedSession | None = _choose_by_number(sessions_of(everywhere), typed)
     else:
         # 100 ms, for which nobody waits who names a session.
         from resume_hooks.cli.picker.screen import Chooser, Offered
@@ -49,7 +49,7 @@ def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
     return session
 
 
-def _numbered(sessions: Iterator[Listed], typed: str) -> ListedSession:
+def _choose_by_number(sessions: Iterator[Listed], typed: str) -> ListedSession:
     choices = Choices(typed)
     choices.add(islice(sessions, LOOKED_AT))
     rows = choices.fitting[:LISTED]
@@ -59,13 +59,15 @@ def _numbered(sessions: Iterator[Listed], typed: str) -> ListedSession:
             "List them all: resume-hooks sessions --all",
         )
     now = time.time()
-    facts = (" · ".join(part for part in (age(row, now), used(row), row.branch) if part) for row in rows)
-    answers = [AnswerChoice(named(row), about) for row, about in zip(rows, facts, strict=True)]
-    return rows[ask("Which session?", answers)]
+    facts = (
+        " · ".join(part for part in (age_text(row, now), context_percent_text(row), row.branch) if part) for row in rows
+    )
+    answers = [AnswerChoice(session_name(row), about) for row, about in zip(rows, facts, strict=True)]
+    return rows[ask_question("Which session?", answers)]
 
 
-def _before_compaction(row: ListedSession, said: str) -> str | ListedSession:
-    """A fork of a session as it was before its last compaction, once that was asked for twice; why there is none."""
+def _fork_before_compaction(row: ListedSession, said: str) -> str | ListedSession:
+    """A fork of a session as it was before its last compaction, once asked for twice; else why it can't be made."""
     if said != AGAIN:
         return AGAIN if was_compacted(row.path) else "There is no compaction in it to go back before."
     # Only who forks waits for what writes.
@@ -82,10 +84,10 @@ def _before_compaction(row: ListedSession, said: str) -> str | ListedSession:
     return row._replace(session_id=made.session_id, path=made.path, mtime=made.mtime, size=made.size)
 
 
-def _copy(row: ListedSession, _said: str) -> str:
+def _copy_resume_command(row: ListedSession, _said: str) -> str:
     session = SessionFile(row.session_id, row.path, row.mtime, row.size)
     return copy_command(relocate.way_on(session, row.folder, Where()))
 
 
-DEEDS = {"c-y": _copy, "c-b": _before_compaction}
+DEEDS = {"c-y": _copy_resume_command, "c-b": _fork_before_compaction}
 """What further keys do with the session that is marked."""

@@ -32,12 +32,12 @@ from prompt_toolkit.styles import Style
 from resume_hooks.cli.output import colour_wanted
 from resume_hooks.cli.picker.sequences import keep_keys
 from resume_hooks.cli.picker.threads import Answer, Asked, ContentSearch, Loading, Previews
-from resume_hooks.hooks.session_list.preview import KINDS, facts
-from resume_hooks.hooks.session_list.rows import cut, home_short, listed, told, wrapped
+from resume_hooks.hooks.session_list.preview import KINDS, session_facts
+from resume_hooks.hooks.session_list.rows import cut_to_columns, hit_line, home_short, session_line, wrap_to_columns
 from resume_hooks.hooks.session_list.state import Choices, Listed
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
-from resume_hooks.system.text import counted
+from resume_hooks.system.text import plural
 
 ESCAPE = 0.1  # seconds that a lone Esc is waited for the rest of a key's sequence; enough for a slow line
 ENDINGS = (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))  # after the screen was given back
@@ -132,7 +132,7 @@ class Chooser:
         try:
             chosen = self.app.run(pre_run=self._begin, set_exception_handler=False)
         except (EOFError, OSError) as error:
-            if _is_there():
+            if _terminal_is_there():
                 if isinstance(error, OSError):
                     raise
                 return None
@@ -153,7 +153,7 @@ class Chooser:
         shown, count = len(self.choices.fitting), self.choices.count
         said = f"{shown:,} of {count:,}" if shown != count else f"{count:,}"
         more = "" if self._loading is not None and self._loading.done else " ..."
-        behind = f" · {counted(self._behind, 'file')} not indexed yet" if self._behind and self._typed.text else ""
+        behind = f" · {plural(self._behind, 'file')} not indexed yet" if self._behind and self._typed.text else ""
         return f"Resume a session · {what} · {said}{more}{behind}"
 
     def nothing(self) -> str:
@@ -201,8 +201,8 @@ class Chooser:
         self.choices.move(by)
 
     def _choose(self) -> None:
-        if self.choices.chosen is not None:
-            self._leave(self.choices.chosen)
+        if self.choices.chosen_session is not None:
+            self._leave(self.choices.chosen_session)
 
     def _next_preview(self) -> None:
         self.kind = KINDS[(KINDS.index(self.kind) + 1) % len(KINDS)]
@@ -213,7 +213,7 @@ class Chooser:
 
     def _do(self, deed: Deed) -> None:
         """Show what a deed says of the session that is chosen, or leave with the one that it made."""
-        done = deed(self.choices.chosen, self.message) if self.choices.chosen is not None else ""
+        done = deed(self.choices.chosen_session, self.message) if self.choices.chosen_session is not None else ""
         if isinstance(done, str):
             self.message = done
         else:
@@ -294,7 +294,7 @@ class Chooser:
                 self._loop.call_soon_threadsafe(work)
 
 
-def _is_there() -> bool:
+def _terminal_is_there() -> bool:
     try:
         descriptor = sys.stdout.fileno()
     except (OSError, ValueError):
@@ -343,14 +343,16 @@ def layout(shown: Chooser, typed: Buffer) -> Layout:
         height=1,
         dont_extend_height=True,
     )
-    beside = _when(lambda: place(*shown.size()).beside, _preview(shown, width=Dimension.exact(PREVIEW_COLUMNS)))
-    below = _when(
-        lambda: place(*shown.size()).below, _preview(shown, height=lambda: Dimension.exact(shown.size()[1] // 2))
+    beside = _shown_when(
+        lambda: place(*shown.size()).beside, _preview_window(shown, width=Dimension.exact(PREVIEW_COLUMNS))
     )
-    line = _when(lambda: place(*shown.size()).beside, Window(width=1, char="│", style="class:aside"))
+    below = _shown_when(
+        lambda: place(*shown.size()).below, _preview_window(shown, height=lambda: Dimension.exact(shown.size()[1] // 2))
+    )
+    line = _shown_when(lambda: place(*shown.size()).beside, Window(width=1, char="│", style="class:aside"))
     message = FormattedTextControl(lambda: [("class:message", shown.message)])
     said = Window(message, wrap_lines=True, height=Dimension(min=1, max=4), dont_extend_height=True)
-    rows = Window(_Lines(lambda width, height: _rows(shown, width, height)), height=Dimension(min=1, weight=1))
+    rows = Window(_Lines(lambda width, height: _row_fragments(shown, width, height)), height=Dimension(min=1, weight=1))
 
     def foot() -> str:  # how to see all keys is said where there is room for them
         return SHORT_HELP + ASK if shown.size()[1] >= TALL else SHORT_HELP
@@ -358,30 +360,30 @@ def layout(shown: Chooser, typed: Buffer) -> Layout:
     return Layout(
         HSplit(
             [
-                _when(lambda: shown.size()[1] >= 4, _line(shown.head, "class:head")),
+                _shown_when(lambda: shown.size()[1] >= 4, _line_window(shown.head, "class:head")),
                 search,
                 VSplit([rows, line, beside]),
                 below,
-                _when(lambda: bool(shown.message), said),
-                _when(lambda: shown.helps and shown.size()[1] >= TALL, _help(shown)),
-                _when(lambda: shown.size()[1] >= 6, _line(foot, "class:aside")),
+                _shown_when(lambda: bool(shown.message), said),
+                _shown_when(lambda: shown.helps and shown.size()[1] >= TALL, _help_window(shown)),
+                _shown_when(lambda: shown.size()[1] >= 6, _line_window(foot, "class:aside")),
             ]
         ),
         focused_element=search,
     )
 
 
-def _when(holds: Callable[[], bool], container: Container) -> Container:
+def _shown_when(holds: Callable[[], bool], container: Container) -> Container:
     return ConditionalContainer(container, Condition(holds))
 
 
-def _line(text: Callable[[], str], style: str) -> Window:
-    return Window(_Lines(lambda width, _: [(style, cut(text(), width))]), height=1, dont_extend_height=True)
+def _line_window(text: Callable[[], str], style: str) -> Window:
+    return Window(_Lines(lambda width, _: [(style, cut_to_columns(text(), width))]), height=1, dont_extend_height=True)
 
 
-def _help(shown: Chooser) -> Window:
+def _help_window(shown: Chooser) -> Window:
     def lines(width: int, _height: int) -> list[tuple[str, str]]:
-        return [("class:aside", part) for line in LONG_HELP for part in wrapped(line, width, 3)]
+        return [("class:aside", part) for line in LONG_HELP for part in wrap_to_columns(line, width, 3)]
 
     def height() -> Dimension:
         return Dimension(min=len(LONG_HELP), preferred=len(lines(shown.size()[0], 0)))
@@ -389,33 +391,36 @@ def _help(shown: Chooser) -> Window:
     return Window(_Lines(lines), height=height, dont_extend_height=True)
 
 
-def _rows(shown: Chooser, width: int, height: int) -> list[tuple[str, str]]:
+def _row_fragments(shown: Chooser, width: int, height: int) -> list[tuple[str, str]]:
     now = time.time()
     page = shown.choices.page(height)
     if not page:
-        return [("class:aside", cut(shown.nothing(), width))]
+        return [("class:aside", cut_to_columns(shown.nothing(), width))]
     lines = []
     for row, chosen in page:
         said = shown.choices.said_in(row)
-        line = told(row, said, width, chosen=chosen) if said else listed(row, width, now, chosen=chosen)
+        line = hit_line(row, said, width, chosen=chosen) if said else session_line(row, width, now, chosen=chosen)
         lines.append(("class:chosen" if chosen else "", line))
     return lines
 
 
-def _said(shown: Chooser, row: ListedSession, width: int) -> list[str]:
+def _quote_of_row(shown: Chooser, row: ListedSession, width: int) -> list[str]:
     """Where the words were said in a session that fits by that alone."""
     said = shown.choices.said_in(row)
-    return ["", f"{said.strength} · {said.about}", *wrapped(said.snippet, width, SAID)] if said else []
+    return ["", f"{said.strength} · {said.about}", *wrap_to_columns(said.snippet, width, SAID)] if said else []
 
 
-def _preview(shown: Chooser, **size: object) -> Window:
+def _preview_window(shown: Chooser, **size: object) -> Window:
     def lines(width: int, height: int) -> list[tuple[str, str]]:
-        row = shown.choices.chosen
+        row = shown.choices.chosen_session
         if row is None:
             return [("", "")]
         kinds = "  ".join(f"[{kind}]" if kind == shown.kind else kind for kind in KINDS)
-        text = [kinds, *facts(row), *_said(shown, row, width), "", *shown.preview(row)]
+        text = [kinds, *session_facts(row), *_quote_of_row(shown, row, width), "", *shown.preview(row)]
         styles = ["class:kind", "class:head"]
-        return [(styles[at] if at < len(styles) else "", cut(line, width)) for at, line in enumerate(text[:height])]
+        return [
+            (styles[at] if at < len(styles) else "", cut_to_columns(line, width))
+            for at, line in enumerate(text[:height])
+        ]
 
     return Window(_Lines(lines), **size)  # type: ignore[arg-type]

@@ -13,13 +13,13 @@ from pydantic import BaseModel
 from resume_hooks.cli.verb_table import class_name, form_module
 
 
-def form(verb: str) -> type[BaseModel]:
+def form_of_verb(verb: str) -> type[BaseModel]:
     """The documented form of a verb's data."""
     found: type[BaseModel] = getattr(importlib.import_module(form_module(verb)), f"{class_name(verb)}Form")
     return found
 
 
-def checked(verb: str, data: object) -> dict[str, Any]:
+def check_data(verb: str, data: object) -> dict[str, Any]:
     """``data`` as its verb's form has it, from values of ours and dictionaries."""
-    plain: dict[str, Any] = form(verb).model_validate(data).model_dump(mode="json")
+    plain: dict[str, Any] = form_of_verb(verb).model_validate(data).model_dump(mode="json")
     return plain

@@ -26,14 +26,14 @@ class Strict(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _fields(cls, value: Any) -> dict[str, Any]:
-        return {name: _encodable(inner) for name, inner in _read(cls, value).items()}
+        return {name: _encodable(inner) for name, inner in _read_fields(cls, value).items()}
 
 
-def _read(form: type[BaseModel], value: Any) -> Mapping[str, Any]:
+def _read_fields(form: type[BaseModel], value: Any) -> Mapping[str, Any]:
     if isinstance(value, dict):
         return value
     if isinstance(value, With):
-        return {**_read(form, value.value), **value.fields}
+        return {**_read_fields(form, value.value), **value.fields}
     sources = {name: field.json_schema_extra for name, field in form.model_fields.items()}
     return {
         name: source.get(value) if isinstance(source, _Source) else getattr(value, name)
@@ -80,13 +80,13 @@ class Like:
             hints = get_type_hints(source)
             fields: dict[str, Any] = {name: (kind, ...) for name, kind in hints.items()}
             for name, change in self._fields.items():
-                fields[name] = _field(hints.get(name), change)
+                fields[name] = _field_definition(hints.get(name), change)
             kept = {name: field for name, field in fields.items() if field is not None}
             self._form = create_model(source.__name__, __base__=Strict, __doc__=source.__doc__, **kept)
         return handler.generate_schema(self._form)
 
 
-def _field(kind: Any, change: Any) -> tuple[Any, Any] | None:
+def _field_definition(kind: Any, change: Any) -> tuple[Any, Any] | None:
     """A field as ``create_model`` takes it, with the type ``kind`` unless the change brings its own."""
     if change is None:
         return None

@@ -75,7 +75,7 @@ class SummaryForm(Strict):
 
     included: bool
     model: str = Field(description="the one that was asked for")
-    failure: str | None = Field(description="why there is none; the digest alone is in the child then")
+    failure: str | None = Field(description="why it is missing; the child then holds the digest alone")
     material: MaterialForm | None = Field(description="of a dry run")
     spent: SpentForm | None = Field(description="null in a dry run")
     checked: CheckedForm | None = Field(description="null where there is no summary")

@@ -8,7 +8,7 @@ from resume_hooks import settings
 from resume_hooks.cli.options import DRY_RUN, SessionOptions, VerbOptions, argument, flag, option
 
 
-def _keys(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+def _complete_setting_names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
     return [key for key in settings.KEYS if key.startswith(incomplete)]
 
 
@@ -71,7 +71,7 @@ class ConfigOptions(VerbOptions, body="resume_hooks.cli.setup:config"):
       resume-hooks config triggers_off "full, recall"
     """
 
-    key: str | None = argument(required=False, shell_complete=_keys)
+    key: str | None = argument(required=False, shell_complete=_complete_setting_names)
     value: str | None = argument(required=False)
 
 

@@ -24,7 +24,7 @@ from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.opening_layout import ChildSetting, closing_lines, lineage_line, stub_line
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.atomic import BUFFER
-from resume_hooks.system.text import counted
+from resume_hooks.system.text import plural
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.api_usage import base_of
 from resume_hooks.transcripts.calibration import weigh
@@ -284,7 +284,7 @@ class ChainRewrite(Body):
     @property
     def warnings(self) -> tuple[str, ...]:
         """Where what was said between two answers is lost."""
-        return (MEETINGS.format(count=counted(self.meetings, "answer")),) if self.meetings else ()
+        return (MEETINGS.format(count=plural(self.meetings, "answer")),) if self.meetings else ()
 
     def _staying(self, stream: BinaryIO) -> Iterator[tuple[int, Node, bytes]]:
         """The records that stay: their places in the row, and their lines as edited."""

@@ -93,7 +93,7 @@ class ClaudeHeadless:
         return _reply(ran, form, self.name, time.monotonic() - started)
 
     def _client(self) -> list[str]:
-        program = claude_cli.executable(self.where)
+        program = claude_cli.client_executable(self.where)
         return [program] if program else command_of_client(self.where)
 
     def _run(self, command: list[str], prompt: bytes, limit: float) -> Captured:
@@ -105,7 +105,7 @@ class ClaudeHeadless:
                 os.mkdir(empty)
                 os.mkdir(scratch)
                 environ = {**passed(self.where), **_QUIET, port.CHILD: "1", "TMPDIR": scratch}
-                return capture.run(command, prompt, environ=environ, folder=empty, limit=limit)
+                return capture.run_captured(command, prompt, environ=environ, folder=empty, limit=limit)
         except OSError as error:
             raise HeadlessFailed(f"claude could not be started: {error.strerror or error}") from error
 

@@ -15,7 +15,7 @@ import orjson
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.paths import Where
 from resume_hooks.redaction.known_secrets import Redactor
-from resume_hooks.system.text import counted, one_line, plain, plain_line
+from resume_hooks.system.text import one_line, plain, plain_line, plural
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -87,7 +87,7 @@ class Spent(NamedTuple):
         counts = f"{self.tokens_in:,} tokens read, {self.tokens_out:,} written, {self.seconds:g} s"
         known = [counts] if self.tokens_out else []
         known += [f"{self.cost_usd:.4f} USD"] if self.cost_usd else []
-        return ", ".join([counted(self.calls, "call"), *known]) if known else ""
+        return ", ".join([plural(self.calls, "call"), *known]) if known else ""
 
     def paid(self, cost_usd: float | None) -> Spent:
         """With one more call, of which only the cost is known."""
@@ -110,7 +110,7 @@ class ModelCalls:
             self._progress(number, count)
             left = self._deadline - time.monotonic()
             if left <= 0:
-                message = f"it took over {self._limit:g} s: {number - 1} of {counted(count, 'call')} answered"
+                message = f"it took over {self._limit:g} s: {number - 1} of {plural(count, 'call')} answered"
                 raise HeadlessFailed(message, "Give it more time (--timeout).")
             try:
                 reply = self._model.ask(instructions, text, form, limit=left)

@@ -30,7 +30,7 @@ from resume_hooks.reading.outline import first_words
 from resume_hooks.sessions.archived.sessions import own_path
 from resume_hooks.sessions.client_window import as_client_acts, window_of
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.system.text import counted, one_line, plain_line
+from resume_hooks.system.text import one_line, plain_line, plural
 from resume_hooks.transcripts import records, tokens
 from resume_hooks.transcripts.calibration import Scale, weigh
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -359,7 +359,7 @@ def totals(decided: TrimPlan) -> list[str]:
     about = "about " if before.is_estimate else ""
     sent = f"a resume sends {about}{before.tokens:,} tokens ({before.share})"
     left = "" if after.percent is None else f" ({after.percent} %)"
-    records = counted(len({choice.piece.number for choice in decided.choices}), "record")
+    records = plural(len({choice.piece.number for choice in decided.choices}), "record")
     return [
         f"{sent}, after the trim about {after.tokens:,}{left}",
         f"saves about {saved.tokens:,} tokens, {saved.characters:,} characters in {records}",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from resume_hooks.clock import minute
-from resume_hooks.hooks.session_list.rows import cut, wrapped
+from resume_hooks.hooks.session_list.rows import cut_to_columns, wrap_to_columns
 from resume_hooks.paths import Where
 from resume_hooks.reading.passages import Passage, PassageFile, around, passage
 from resume_hooks.reading.render import render
@@ -50,15 +50,15 @@ def hit_page(reference: str, found: str, number: int, columns: int, room: int, w
     reach = (abs(number) + 2) * max(1, room)
     earlier, later = around(entries, names, entry, reach, reach)
     own = passage(record, entry, PassageFile(names, subagent_name(entry.file) is not None), {})
-    own = own._replace(text=_near(render(record, entry).text, found))
-    before = [line for one in earlier for line in _lines(one, columns, OTHER)]
-    middle = list(_lines(own, columns, OWN))
-    after = [line for one in later for line in _lines(one, columns, OTHER)]
-    place = len(before) + max(0, _line_of(found, middle) - BEFORE)
+    own = own._replace(text=_text_near_hit(render(record, entry).text, found))
+    before = [line for one in earlier for line in _wrapped_lines(one, columns, OTHER)]
+    middle = list(_wrapped_lines(own, columns, OWN))
+    after = [line for one in later for line in _wrapped_lines(one, columns, OTHER)]
+    place = len(before) + max(0, _line_of_hit(found, middle) - BEFORE)
     return page_at([*before, *middle, *after], place, number, room)
 
 
-def _near(text: str, found: str) -> str:
+def _text_near_hit(text: str, found: str) -> str:
     """A text, or of a long one the part near the words, as far as their beginning tells where they are."""
     if len(text) <= OWN:
         return text
@@ -67,16 +67,16 @@ def _near(text: str, found: str) -> str:
     return text[start : start + OWN]
 
 
-def _lines(one: Passage, columns: int, most: int) -> Iterator[str]:
-    yield cut(" · ".join(part for part in (one.speaker, minute(one.timestamp)) if part), columns)
+def _wrapped_lines(one: Passage, columns: int, most: int) -> Iterator[str]:
+    yield cut_to_columns(" · ".join(part for part in (one.speaker, minute(one.timestamp)) if part), columns)
     text = Redactor().redact(plain(one.text[:most]))
     for line in text.splitlines():
-        yield from (f"{INDENT}{part}" for part in wrapped(line, columns - len(INDENT), MOST))
+        yield from (f"{INDENT}{part}" for part in wrap_to_columns(line, columns - len(INDENT), MOST))
     if len(one.text) > most:
         yield f"{INDENT}…"
 
 
-def _line_of(found: str, lines: list[str]) -> int:
+def _line_of_hit(found: str, lines: list[str]) -> int:
     """The line in which the words begin; the first one where they are not there as they were found."""
     starts: list[int] = []
     text = ""

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import prompt, reply
-from resume_hooks.hooks.request import EVERYWHERE, current_folder, searched, time_limit
-from resume_hooks.hooks.session_list.rows import cut, introduced, listed, quoted
-from resume_hooks.hooks.session_list.state import PATIENCE, Choices, Said, found, said_of
-from resume_hooks.hooks.triggers import of_command
+from resume_hooks.hooks.request import EVERYWHERE, current_folder, parse_search_words, time_limit
+from resume_hooks.hooks.session_list.rows import cut_to_columns, first_prompt_rows, hit_rows, session_line
+from resume_hooks.hooks.session_list.state import PATIENCE, Choices, Said, listed_sessions, said_of
+from resume_hooks.hooks.triggers import trigger_of_command
 from resume_hooks.paths import Where, find_session
 from resume_hooks.search.listing import ListedSession, SessionLister
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.agents.registry import OPENED
 from resume_hooks.sessions.project_folder import home_folder
-from resume_hooks.system.invocation import resume_command, typed
+from resume_hooks.system.invocation import in_shell, resume_command
 from resume_hooks.system.text import plain
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import was_compacted
@@ -88,12 +88,12 @@ class PaneEvent(NamedTuple):
     page: int
 
 
-def opened(text: str) -> dict[str, Any]:
+def open_pane(text: str) -> dict[str, Any]:
     """The pane that a command opens, ``text`` being what followed it; what it lists is asked for once it has a size.
 
     UsageError for an option that there is not. A space stands behind the words: what is typed next is another one.
     """
-    everywhere, words = searched(text)
+    everywhere, words = parse_search_words(text)
     parts = [EVERYWHERE] if everywhere else []
     return {
         "words": "".join(f"{part} " for part in [*parts, *words.split()]),
@@ -107,19 +107,19 @@ def opened(text: str) -> dict[str, Any]:
     }
 
 
-def looked(event: dict[str, Any], path: str | None, where: Where) -> dict[str, Any]:
+def update_pane(event: dict[str, Any], path: str | None, where: Where) -> dict[str, Any]:
     """What the pane is to show next. Raises ResumeHooksError."""
-    asked = _asked(event)
+    asked = _parse_pane_event(event)
     if asked.step == PREVIEW:
-        return {"preview": _preview(asked, where), "next": ""}
+        return {"preview": _preview_lines(asked, where), "next": ""}
     if asked.step == PAGE:
-        return _page(asked, event, where)
+        return _page_reply(asked, event, where)
     folder = home_folder(HeadTail(path), where) if path else current_folder()
-    with time_limit(typed("resume")):
-        return _listed(asked, folder, where)
+    with time_limit(in_shell("resume")):
+        return _list_reply(asked, folder, where)
 
 
-def _asked(event: dict[str, Any]) -> PaneEvent:
+def _parse_pane_event(event: dict[str, Any]) -> PaneEvent:
     def number(name: str, least: int = 0) -> int:
         value = event.get(name)
         return max(least, min(value, 500)) if isinstance(value, int) and value is not True else 0
@@ -131,29 +131,29 @@ def _asked(event: dict[str, Any]) -> PaneEvent:
     return PaneEvent(words, EVERYWHERE in typed_words, at, columns, lines, step, reference, found, page)
 
 
-def _listed(asked: PaneEvent, folder: str, where: Where) -> dict[str, Any]:
+def _list_reply(asked: PaneEvent, folder: str, where: Where) -> dict[str, Any]:
     choices, whole = Choices(asked.words), True
     until = time.process_time() + LISTING
-    for one in found(folder, where, everywhere=asked.everywhere):
+    for one in listed_sessions(folder, where, everywhere=asked.everywhere):
         choices.add([one])
         if time.process_time() > until:
             whole = False
             break
     late = ""
     if asked.step == SAID:
-        said, late = _said(asked, folder, where)
+        said, late = _turns_with_words(asked, folder, where)
         choices.tell(said)
-    most, _ = _room(asked)
-    head = _head(asked, choices, late, whole=whole)
+    most, _ = _lines_of_list_and_preview(asked)
+    head = _list_heading(asked, choices, late, whole=whole)
     fitting, now = choices.fitting, time.time()
-    chosen = next((row for row in fitting if row.session_id == asked.at), None) or choices.chosen
+    chosen = next((row for row in fitting if row.session_id == asked.at), None) or choices.chosen_session
     place = fitting.index(chosen) if chosen else 0
     top, end = max(0, place - AHEAD), place + AHEAD + 1
     shown = fitting[top:end]
     edges = [*([shown[0]] if top else []), *([shown[-1]] if fitting[end:] else [])]
     return {
         "head": head,
-        "rows": [_row_of(asked, choices, row, now) for row in shown],
+        "rows": [_pane_row(asked, choices, row, now) for row in shown],
         "most": max(1, most // _lines_of_row(asked)),
         **({} if chosen and chosen.session_id == asked.at else {"preview": []}),
         "at": chosen.session_id if chosen else "",
@@ -163,7 +163,7 @@ def _listed(asked: PaneEvent, folder: str, where: Where) -> dict[str, Any]:
     }
 
 
-def _head(asked: PaneEvent, choices: Choices, late: str, *, whole: bool) -> str:
+def _list_heading(asked: PaneEvent, choices: Choices, late: str, *, whole: bool) -> str:
     """What is listed and how much of it; or that nothing was found, and what was not looked at."""
     shown, count = len(choices.fitting), f"{choices.count:,}{'' if whole else '+'}"
     what = "every project" if asked.everywhere else "this project"
@@ -178,7 +178,7 @@ def _head(asked: PaneEvent, choices: Choices, late: str, *, whole: bool) -> str:
     return f"{shown:,} of {count}, {what}{late} · {HELP}"
 
 
-def _room(asked: PaneEvent) -> tuple[int, int]:
+def _lines_of_list_and_preview(asked: PaneEvent) -> tuple[int, int]:
     """The lines of the list, and those of the preview, which a small pane does without: there a page shows more."""
     both = max(1, asked.lines - FIELD)
     return (both, 0) if both < ROWS + LEAST else (max(ROWS, both // 2), both - max(ROWS, both // 2))
@@ -188,21 +188,21 @@ def _lines_of_row(asked: PaneEvent) -> int:
     return 2 if asked.words else 1
 
 
-def _row_of(asked: PaneEvent, choices: Choices, row: ListedSession, now: float) -> list[Any]:
+def _pane_row(asked: PaneEvent, choices: Choices, row: ListedSession, now: float) -> list[Any]:
     """A row for the module: the session, its lines, those while it is marked, and where in it the words are."""
     said, columns, hit = choices.quote_of(row), asked.columns, {}
     if said is not None and said.reference:
-        lines = [quoted(row, said, columns, chosen=chosen) for chosen in (False, True)]
+        lines = [hit_rows(row, said, columns, chosen=chosen) for chosen in (False, True)]
         hit = {"reference": said.reference, "found": said.snippet[said.place :]}
     elif asked.words:
         prompt = choices.prompt_of(row)
-        lines = [introduced(row, prompt, columns, now, chosen=chosen) for chosen in (False, True)]
+        lines = [first_prompt_rows(row, prompt, columns, now, chosen=chosen) for chosen in (False, True)]
     else:
-        lines = [[listed(row, columns, now, chosen=chosen)] for chosen in (False, True)]
+        lines = [[session_line(row, columns, now, chosen=chosen)] for chosen in (False, True)]
     return [row.session_id, *lines, hit]
 
 
-def _said(asked: PaneEvent, folder: str, where: Where) -> tuple[list[Said], str]:
+def _turns_with_words(asked: PaneEvent, folder: str, where: Where) -> tuple[list[Said], str]:
     """The turns that say the words, and what is not in the index yet; without one, nothing was said."""
     # 60 ms, for which the names do not wait.
     from resume_hooks.search.engine import Searcher, sought
@@ -222,29 +222,29 @@ def _said(asked: PaneEvent, folder: str, where: Where) -> tuple[list[Said], str]
         return [], f" · what was said: {error.message}"
 
 
-def _preview(asked: PaneEvent, where: Where) -> list[str]:
-    _, room = _room(asked)
+def _preview_lines(asked: PaneEvent, where: Where) -> list[str]:
+    _, room = _lines_of_list_and_preview(asked)
     if room < 1 or not asked.at:
         return []
-    return _text(asked, room, where).lines
+    return _page_of_session(asked, room, where).lines
 
 
-def _page(asked: PaneEvent, event: dict[str, Any], where: Where) -> dict[str, Any]:
+def _page_reply(asked: PaneEvent, event: dict[str, Any], where: Where) -> dict[str, Any]:
     """A page of the session that is marked, from the hit on or, without one, of its outline, and what there is to do.
 
     On its first page the way that is marked is to read on from a hit, and to resume a session that has none.
     """
-    row = _row(asked.at, where)
+    row = _marked_session(asked.at, where)
     room = asked.lines - FIELD - 1
     heading = [row.title] if room > LEAST else []
-    shown = _text(asked, room - len(heading), where)
+    shown = _page_of_session(asked, room - len(heading), where)
     ways = [way for way in WAYS if way[0] != UNDO or was_compacted(row.path)]
     if not _is_at_home(row, event):
-        ways = [(word, name, _elsewhere(word, what, row)) for word, name, what in ways]
+        ways = [(word, name, _way_elsewhere(word, what, row)) for word, name, what in ways]
     if not heading:
-        ways = [(word, name, _of_title(word, what, row)) for word, name, what in ways]
+        ways = [(word, name, _way_of_title(word, what, row)) for word, name, what in ways]
     first = [word for word, *_ in ways].index(ON if asked.reference else OPEN)
-    lines = [cut(line, asked.columns) for line in [*heading, *shown.lines]]
+    lines = [cut_to_columns(line, asked.columns) for line in [*heading, *shown.lines]]
     return {
         "lines_read": lines,
         "ways": ways,
@@ -253,33 +253,33 @@ def _page(asked: PaneEvent, event: dict[str, Any], where: Where) -> dict[str, An
     }
 
 
-def _of_title(word: str, what: str, row: ListedSession) -> str:
+def _way_of_title(word: str, what: str, row: ListedSession) -> str:
     """What a way does, and the title of the session that it is done with, where the page has no line for it."""
     return what if word in {ON, BACK, LIST} else f"{what} · {row.title}"
 
 
-def _elsewhere(word: str, what: str, row: ListedSession) -> str:
+def _way_elsewhere(word: str, what: str, row: ListedSession) -> str:
     """What a way does where the session is of another project, which the running client can't open."""
     return f"{ELSEWHERE[word]}copies how to open it in {row.folder}" if word in ELSEWHERE else what
 
 
-def _text(asked: PaneEvent, room: int, where: Where) -> Page:
+def _page_of_session(asked: PaneEvent, room: int, where: Where) -> Page:
     """What the session says around its hit, else its outline. Why it can't be read is said there, too."""
     # 100 ms, for which no list waits.
     from resume_hooks.hooks.session_list.hit_text import hit_page, page_at
-    from resume_hooks.hooks.session_list.preview import OUTLINE, facts, preview
+    from resume_hooks.hooks.session_list.preview import OUTLINE, preview, session_facts
 
     try:
         if asked.reference:
             return hit_page(asked.reference, asked.found, asked.page, asked.columns, room, where)
-        row = _row(asked.at, where)
+        row = _marked_session(asked.at, where)
     except ResumeHooksError as error:
-        return page_at([cut(f"{error.message}. {error.remedy}", asked.columns)], 0, 0, room)
-    lines = [*facts(row)[1:], *preview(OUTLINE, row, where)]
-    return page_at([cut(line, asked.columns) for line in lines], 0, asked.page, room)
+        return page_at([cut_to_columns(f"{error.message}. {error.remedy}", asked.columns)], 0, 0, room)
+    lines = [*session_facts(row)[1:], *preview(OUTLINE, row, where)]
+    return page_at([cut_to_columns(line, asked.columns) for line in lines], 0, asked.page, room)
 
 
-def _row(session_id: str, where: Where) -> ListedSession:
+def _marked_session(session_id: str, where: Where) -> ListedSession:
     """The session that is marked. SessionNotFound once it is gone."""
     if not session_id:
         raise SessionNotFound("Nothing was found, so no session is marked", "Type other words, or none.")
@@ -291,50 +291,50 @@ def _row(session_id: str, where: Where) -> ListedSession:
     return row
 
 
-def done(word: str, event: dict[str, Any], here: str, where: Where) -> dict[str, Any]:
+def open_marked_session(word: str, event: dict[str, Any], here: str, where: Where) -> dict[str, Any]:
     """Open the session that is marked, or a child of it. Raises ResumeHooksError."""
-    row = _row(_asked(event).at, where)
+    row = _marked_session(_parse_pane_event(event).at, where)
     if word in {OPEN, "fork"} and (left := registry.left_of(row.agent)):
         raise UsageError(left, "hand off goes on from them in a fresh session")
     if word == OPEN:
         if row.session_id == here:
             return {"text": "This is the session that you are in."}
-        return _opened(row.session_id, row, event, "")
+        return _open_session_reply(row.session_id, row, event, "")
     if word in {FORK, UNDO}:
         # Only who forks waits for what writes.
         from resume_hooks.derive import fork
         from resume_hooks.derive.child.write import write
         from resume_hooks.derive.cut_point import BeforeCompaction
-        from resume_hooks.hooks.child_cards import opened as opened_card
+        from resume_hooks.hooks.child_cards import opened_child_text as opened_card
 
         cut, option = (BeforeCompaction(), " --before-compaction") if word == UNDO else (None, "")
-        with time_limit(typed(f"fork {row.session_id}{option}")):
+        with time_limit(in_shell(f"fork {row.session_id}{option}")):
             plan = fork.plan(locate.session_file(row.path), where, cut=cut)
         made = write(plan, where)
-        return _opened(made.session_id, row, event, opened_card(made))
-    trigger = of_command("handoff", "", hooked=False)
+        return _open_session_reply(made.session_id, row, event, opened_card(made))
+    trigger = trigger_of_command("handoff", "", hooked=False)
     given = prompt.lane_answer(trigger, row.session_id, {"transcript_path": row.path})
-    return _opened(given.opens, row, event, given.remark)
+    return _open_session_reply(given.opens, row, event, given.remark)
 
 
-def _opened(session_id: str, row: ListedSession, event: dict[str, Any], remark: str) -> dict[str, Any]:
+def _open_session_reply(session_id: str, row: ListedSession, event: dict[str, Any], remark: str) -> dict[str, Any]:
     """Open a session of this project in the running client; of another one copy the command that does."""
     command = resume_command(row.folder, session_id)
     if not os.path.isdir(row.folder):
-        raise SessionNotFound(f"Its folder {row.folder} is gone", f"In a shell: {typed(f'resume {session_id}')}")
+        raise SessionNotFound(f"Its folder {row.folder} is gone", f"In a shell: {in_shell(f'resume {session_id}')}")
     by_hand = plain(f"To open it, in a shell: {command}")
     if _is_at_home(row, event):
         return {"open": session_id, "by_hand": by_hand, "fill": "", "remark": plain(remark)}
-    copied = prompt.copied(command)
+    copied = prompt.copy_by_setting(command)
     return {"text": plain(f"It belongs to another folder. The command that opens it: {command} ({copied.how})")}
 
 
 def _is_at_home(row: ListedSession, event: dict[str, Any]) -> bool:
     """Whether a session is of the project of the running client, which then can open it."""
     here = event.get("transcript_path")
-    return isinstance(here, str) and _project(here) == _project(row.path)
+    return isinstance(here, str) and _project_name(here) == _project_name(row.path)
 
 
-def _project(path: str) -> str:
+def _project_name(path: str) -> str:
     """The name of the project folder; the copy of a session that was lost lies in one of the same name."""
     return os.path.basename(os.path.dirname(path))

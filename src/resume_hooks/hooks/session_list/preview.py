@@ -20,7 +20,7 @@ from resume_hooks.sessions.agents.registry import readable
 from resume_hooks.sessions.child_titles import word_of
 from resume_hooks.sessions.lineage import KEPT, MISSING, Ancestor, Family
 from resume_hooks.sessions.lineage_block import size_text
-from resume_hooks.system.text import counted, plain_line
+from resume_hooks.system.text import plain_line, plural
 
 OUTLINE, LINEAGE, TABLE = KINDS = ("outline", "lineage", "table")
 WHOLE = 32 * 1024 * 1024  # bytes of a file up to which all of it is outlined: a third of a second
@@ -30,29 +30,29 @@ MOST = 200  # lines of a preview
 
 def preview(kind: str, row: ListedSession, where: Where) -> list[str]:
     """The lines of a preview, or why the session can't be read."""
-    make = {OUTLINE: _outline, LINEAGE: _lineage, TABLE: _table}[kind]
+    make = {OUTLINE: _outline_lines, LINEAGE: _lineage_lines, TABLE: _table_lines}[kind]
     try:
         return make(row, where)[:MOST]
     except ResumeHooksError as error:
         return [error.message, error.remedy]
 
 
-def _outline(row: ListedSession, where: Where) -> list[str]:
+def _outline_lines(row: ListedSession, where: Where) -> list[str]:
     """Its turns, newest first, each before the sub-agents that it started and what these were asked."""
     whole = row.size <= WHOLE
     found = outline(readable(row.path, where), reach=0 if whole else END)
     agents: dict[int | None, list[str]] = {}
     for agent in found.subagents:
         agents.setdefault(agent.turn, []).append(f"  {agent.name} · {agent.task}")
-    lines = [[_turn(turn, whole=whole), *agents.get(turn.number, ())] for turn in reversed(found.turns)]
+    lines = [[_turn_line(turn, whole=whole), *agents.get(turn.number, ())] for turn in reversed(found.turns)]
     turns = [*agents.get(None, ()), *chain.from_iterable(lines)]
     if whole:
-        return [f"{counted(found.turn_count, 'turn')}, newest first", *turns]
+        return [f"{plural(found.turn_count, 'turn')}, newest first", *turns]
     said = f"{size_text(row.size)}: of it the last {size_text(END)}, newest turn first"
     return [said, *(turns or ["no whole turn there"])]
 
 
-def _turn(turn: OutlineTurn, *, whole: bool) -> str:
+def _turn_line(turn: OutlineTurn, *, whole: bool) -> str:
     """A turn in a line. Its number is known only where the file was read from its start."""
     tools = ", ".join(f"{plain_line(tool)} {count}" for tool, count in list(turn.tools.items())[:4])
     words = turn.first_words if turn.number else "before the first prompt" if whole else "... within a turn"
@@ -60,15 +60,15 @@ def _turn(turn: OutlineTurn, *, whole: bool) -> str:
     return " · ".join(fact for fact in facts if fact)
 
 
-def _lineage(row: ListedSession, where: Where) -> list[str]:
+def _lineage_lines(row: ListedSession, where: Where) -> list[str]:
     rows = Family(where).lineage(row.path)
-    lines = [f"{counted(len(rows), 'session')}, oldest first"]
+    lines = [f"{plural(len(rows), 'session')}, oldest first"]
     for number, one in enumerate(rows, 1):
-        lines += _generation(number, one)
+        lines += _generation_lines(number, one)
     return lines
 
 
-def _generation(number: int, row: Ancestor) -> list[str]:
+def _generation_lines(number: int, row: Ancestor) -> list[str]:
     if row.status == MISSING:
         return [f"{number}. (file gone)", f"   {plain_line(row.session_id) or '(id unknown)'}"]
     dates = f"{minute(row.created)} .. {minute(row.ended)}"
@@ -76,12 +76,12 @@ def _generation(number: int, row: Ancestor) -> list[str]:
     return [f"{number}. {row.named}{kept}", f"   {row.session_id[:8]} · {dates} · {size_text(row.size)}"]
 
 
-def _table(row: ListedSession, where: Where) -> list[str]:
+def _table_lines(row: ListedSession, where: Where) -> list[str]:
     found = compare.compare(readable(row.path, where), where, clock.now())
     return [resume_card.headline(found, str), "", *resume_card.table(found)]
 
 
-def facts(row: ListedSession) -> list[str]:
+def session_facts(row: ListedSession) -> list[str]:
     """What stands above every preview: which session it is."""
     came = f"{word_of(row.kind)} of {plain_line(row.parent_id)[:8]}" if row.parent_id else word_of(row.kind)
     where = " · ".join(part for part in (os.path.basename(row.folder) or row.folder, row.branch) if part)

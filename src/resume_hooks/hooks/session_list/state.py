@@ -56,10 +56,10 @@ def said_of(searcher: Searcher, text: str) -> list[Said]:
         query = parse([text])
     except UsageError:  # there is no word in it yet
         return []
-    return [_told(hit) for hit in searcher.search([query], MOST, reads=MOST_READ).hits] if query.terms else []
+    return [_said_of_hit(hit) for hit in searcher.search([query], MOST, reads=MOST_READ).hits] if query.terms else []
 
 
-def _told(hit: Hit) -> Said:
+def _said_of_hit(hit: Hit) -> Said:
     about = " · ".join(part for part in (WHO.get(hit.role, hit.role), f"turn {hit.turn}", minute(hit.time)) if part)
     place = hit.marks[0][0] if hit.marks else 0
     reference = "" if hit.role == TITLE else hit.reference  # nothing is said there
@@ -114,13 +114,13 @@ class Choices:
         return len(self._entries)
 
     @property
-    def chosen(self) -> ListedSession | None:
+    def chosen_session(self) -> ListedSession | None:
         """The session that is chosen, None while none fits."""
         return self.fitting[self._at] if self.fitting else None
 
     def add(self, found: Iterable[Listed]) -> None:
         """Take more sessions; what was moved to stays chosen, and so does what fits as well as the new ones."""
-        new = [_Entry(one.row, _title(one.row), _searched(one), one.prompt) for one in found]
+        new = [_Entry(one.row, _folded_title(one.row), _folded_fields(one), one.prompt) for one in found]
         self._entries += new
         self._by_id.update((entry.row.session_id, entry) for entry in new)
         titled, others = self._fitting(new)
@@ -173,7 +173,7 @@ class Choices:
 
     def _show(self) -> None:
         """Put together what fits, and choose: what was moved to, else what was chosen, unless something fits better."""
-        before, at = self.chosen, self._at
+        before, at = self.chosen_session, self._at
         self._said, self._quotes = {}, {}
         for one in self._told:
             first = next((session_id for session_id in one.sessions if session_id in self._by_id), None)
@@ -213,11 +213,11 @@ def _words_of(typed: str) -> tuple[list[str], list[str]]:
     return [word for word in words if word[1:] not in without or word[0] != "-"], without
 
 
-def _title(row: ListedSession) -> str:
+def _folded_title(row: ListedSession) -> str:
     return f"#{row.tag} {row.title}".casefold() if row.tag else row.title.casefold()
 
 
-def _searched(found: Listed) -> str:
+def _folded_fields(found: Listed) -> str:
     row = found.row
     named = (row.agent, row.title, row.tag, row.agent_name, row.branch, row.session_id, row.folder, found.prompt)
     return "\n".join(part for part in named if part).casefold()
@@ -226,7 +226,7 @@ def _searched(found: Listed) -> str:
 PROMPT = 400  # characters of a first prompt that are searched
 
 
-def found(cwd: str, where: Where, *, everywhere: bool, everyone: bool = False) -> Iterator[Listed]:
+def listed_sessions(cwd: str, where: Where, *, everywhere: bool, everyone: bool = False) -> Iterator[Listed]:
     """The sessions of the project of ``cwd``, or of all, newest first; those of this client, or of ``everyone``."""
     for row in listing.listed(cwd, where, everywhere=everywhere, everyone=everyone):
         try:

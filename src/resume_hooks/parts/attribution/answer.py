@@ -27,9 +27,9 @@ from resume_hooks.search.index.unread import Sought
 from resume_hooks.search.query import Query, Term
 from resume_hooks.search.ranking import Found, Lookup, Ranking, Terms, TurnHit
 from resume_hooks.search.scope import Entered, Scope, enter, limits, meant, unknown, unseen
-from resume_hooks.system.git_worktrees import project_at, root_above
+from resume_hooks.system.git_worktrees import project_of_folder, root_above
 from resume_hooks.system.invocation import is_model
-from resume_hooks.system.text import counted, one_line, plain_line
+from resume_hooks.system.text import one_line, plain_line, plural
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import read_lines
 from resume_hooks.transcripts.records import Record, string
@@ -84,12 +84,14 @@ def parse_asked_line(given: str, cwd: str, where: Where) -> AskedLine | None:
         raise UsageError(f"No session worked in a folder of {shown}", f"Name a file of a project. {_ALL}")
     lines, number = _lines_of_file(path), int(match[2])
     if not 0 < number <= len(lines):
-        raise UsageError(f"{shown} has no line {number}", f"It has {counted(len(lines), 'line')}, counted from 1.")
+        raise UsageError(f"{shown} has no line {number}", f"It has {plural(len(lines), 'line')}, counted from 1.")
     if "\ufffd" in lines[number - 1]:
         raise UsageError(f"Line {number} of {shown} is not UTF-8", f"Sessions hold no such text. {_ALL}")
     path = canonical(path)
     root = root_above(os.path.dirname(path)) or os.path.dirname(path)
-    return AskedLine(path, os.path.relpath(path, root), frozenset(project_at(root, where).folders), lines, number)
+    return AskedLine(
+        path, os.path.relpath(path, root), frozenset(project_of_folder(root, where).folders), lines, number
+    )
 
 
 def _is_worked_in(path: str, where: Where) -> bool:
@@ -100,7 +102,7 @@ def _is_worked_in(path: str, where: Where) -> bool:
         folder = above
         folders.add(folder)
     if root := root_above(os.path.dirname(canonical(path))):
-        folders |= set(project_at(root, where).folders)
+        folders |= set(project_of_folder(root, where).folders)
     return any(os.path.isdir(place) for each in folders for place in project_folders(each, where))
 
 

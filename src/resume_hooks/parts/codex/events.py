@@ -14,8 +14,8 @@ from collections.abc import Callable
 
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import context_notice, reply
-from resume_hooks.hooks.prompt import is_off
-from resume_hooks.hooks.triggers import recognise
+from resume_hooks.hooks.prompt import is_trigger_off
+from resume_hooks.hooks.triggers import recognise_trigger
 from resume_hooks.parts.codex.sessions.strategy import NAME
 from resume_hooks.parts.codex.transcripts.lines import EVENT, MAX_ORDINAL
 from resume_hooks.parts.codex.transcripts.meta import read_meta
@@ -37,7 +37,7 @@ def main(asked: str) -> None:
     answers: dict[str, Callable[[reply.Event], Record]] = {"compact": _compact, "notice": _notice}
     with contextlib.suppress(OSError, ResumeHooksError):
         if answer := answers[asked](event):
-            reply.write(json.dumps(answer).encode())
+            reply.write_reply(json.dumps(answer).encode())
 
 
 def _compact(event: reply.Event) -> Record:
@@ -55,8 +55,8 @@ def runs_trigger(event: reply.Event, where: Where) -> bool:
     near = [line for line in typed if _second(line, "ts") >= started - SPAN]
     if len(near) != 1 or near[0] is not typed[-1]:
         return False
-    trigger = recognise(string(near[0], "text"))
-    return trigger is not None and not is_off(trigger.verb)
+    trigger = recognise_trigger(string(near[0], "text"))
+    return trigger is not None and not is_trigger_off(trigger.verb)
 
 
 def _started(event: reply.Event) -> int:

@@ -102,7 +102,9 @@ class CodexExec:
                     with open(os.path.join(folder, name), "x", encoding="utf-8") as stream:
                         stream.write(content)
                 command = [program, *self._words(folder), "-"]
-                return capture.run(command, prompt, environ=environ | {port.CHILD: "1"}, folder=empty, limit=limit)
+                return capture.run_captured(
+                    command, prompt, environ=environ | {port.CHILD: "1"}, folder=empty, limit=limit
+                )
         except OSError as error:
             raise HeadlessFailed(f"codex could not be started: {error.strerror or error}") from error
 

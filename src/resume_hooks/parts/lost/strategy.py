@@ -25,7 +25,7 @@ from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.storage import removal
 from resume_hooks.storage.state_file import create, discard, sweep, temporary_in
 from resume_hooks.system import invocation
-from resume_hooks.system.text import counted
+from resume_hooks.system.text import plural
 from resume_hooks.transcripts.head_tail import HeadTail
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class PromptsLeft(Claude):
     def commands(self, session_id: str, folder: str) -> ResumeCommands:
         """The commands that make a fresh child: nothing else can follow."""
         go = f"cd {shlex.quote(folder)} && " if os.path.isdir(folder) else ""
-        made = invocation.typed(f"handoff {session_id}")
+        made = invocation.in_shell(f"handoff {session_id}")
         return ResumeCommands(f"in a shell: {made}", f"{go}{made} --start")
 
     def _find_lost(self) -> tuple[dict[str, PromptedSession], bool]:
@@ -220,13 +220,13 @@ def lost_prompts(where: Where, *, waiting: bool = False) -> str:
     for session in lost:
         with contextlib.suppress(OSError), open(session.path, "rb") as stream:
             prompts += sum(1 for _ in stream) - 1
-    return f"{counted(prompts, 'prompt')} of {counted(len(lost), 'lost session')} are left" if lost else ""
+    return f"{plural(prompts, 'prompt')} of {plural(len(lost), 'lost session')} are left" if lost else ""
 
 
 def note_on_earlier_losses(where: Where) -> str:
     """The note that a user sees once, at a start; ``""`` where nothing was lost."""
     lost = lost_prompts(where, waiting=True)
-    return f"From before, {lost}: {invocation.typed(f'sessions --all --agent {NAME}')}" if lost else ""
+    return f"From before, {lost}: {invocation.in_shell(f'sessions --all --agent {NAME}')}" if lost else ""
 
 
 def check_lost_prompts(_: str) -> Finding:
@@ -234,6 +234,6 @@ def check_lost_prompts(_: str) -> Finding:
     from resume_hooks.maintenance.doctor import ok  # only doctor needs it, a start does not
 
     if found := lost_prompts(Where()):
-        lists = invocation.typed(f"sessions --all --agent {NAME}")
+        lists = invocation.in_shell(f"sessions --all --agent {NAME}")
         return ok(f"{found}, in history.jsonl; search finds them, {lists} lists them", "found")
     return ok("no lost session has prompts left")

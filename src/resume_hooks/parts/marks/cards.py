@@ -15,7 +15,7 @@ from resume_hooks.hooks.plain_cards import NOTHING, ROW, refusal_card
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.parts.marks.state import NONE, Mark, Placed
 from resume_hooks.system.clipboard import Copied
-from resume_hooks.system.invocation import typed
+from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.text import one_line, plain
 
 if TYPE_CHECKING:  # setting a mark does not load what plans a child
@@ -116,7 +116,7 @@ def untouched_lines(receipt: Receipt, left_out: LeftOut | None, old: str = "this
         return facts
     if left_out.prompt:
         facts[0] += "; to bring files back, in a shell (it asks first):"
-        facts.append(f"    {typed(f'rewind-files {receipt.parent_session_id} --to {left_out.prompt}')}")
+        facts.append(f"    {in_shell(f'rewind-files {receipt.parent_session_id} --to {left_out.prompt}')}")
     else:
         facts[0] += "; Claude Code has no file copies to restore"
     return [f"not in the new session, still in {old}: {left_out.span}", *facts]

@@ -13,7 +13,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import agent_at, readable
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.system.invocation import typed
+from resume_hooks.system.invocation import in_shell
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record, mapping
@@ -66,5 +66,5 @@ def remarks_on_parent(session: SessionFile, left_at: str, where: Where) -> list[
     path = family.locate(parent, session.path) if parent else None
     if parent is None or path is None or not went_on(agent_at(path, where).ends(path), left_at):
         return []
-    ways = f"/resume {parent.session_id}, in a shell {typed(f'resume {parent.session_id}')}"
+    ways = f"/resume {parent.session_id}, in a shell {in_shell(f'resume {parent.session_id}')}"
     return [f"The parent went on after this fork left it; the new session has nothing of that. To go on there: {ways}"]

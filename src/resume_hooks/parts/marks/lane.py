@@ -46,7 +46,7 @@ def _set_mark(session: SessionFile, request: Request) -> TriggerAnswer:
     if active is not None and not active.is_at(placed.mark):
         unkept = ""
         try:
-            confirmations.keep(Question(session.session_id, placed.mark.goal, time.time(), kind=AGAIN))
+            confirmations.store_question(Question(session.session_id, placed.mark.goal, time.time(), kind=AGAIN))
         except OSError as error:
             unkept = f"A yes can't be waited for ({error.strerror}). In a shell: {request.command} --yes"
         return show(cards.question_card(active, placed.mark.goal, unkept, request.trigger))
@@ -59,8 +59,8 @@ def _set_mark(session: SessionFile, request: Request) -> TriggerAnswer:
 
 def _cancel_mark(session: SessionFile, request: Request) -> TriggerAnswer:
     """Discard the question that asked to replace the mark; without a question, forget the mark."""
-    question = confirmations.find(session.session_id, AGAIN)
-    asked = confirmations.take(session.session_id, AGAIN) and question is not None and question.is_open
+    question = confirmations.find_question(session.session_id, AGAIN)
+    asked = confirmations.consume_question(session.session_id, AGAIN) and question is not None and question.is_open
     active = state.find_mark(session.session_id)
     if not asked:
         state.clear_mark(session.session_id)
@@ -69,13 +69,13 @@ def _cancel_mark(session: SessionFile, request: Request) -> TriggerAnswer:
 
 def _replace_mark(session: SessionFile, request: Request) -> TriggerAnswer:
     """Act on a yes: set the mark at the present end of the session, with the goal that the question named."""
-    question = confirmations.find(session.session_id, AGAIN)
+    question = confirmations.find_question(session.session_id, AGAIN)
     if question is None or not question.is_open:
         active = state.find_mark(session.session_id)
         return show(cards.unasked_card(active, request.trigger, expired=question is not None))
     placed = _place_mark(session, question.options, request)
     state.save_mark(placed.mark)
-    confirmations.take(session.session_id, AGAIN)
+    confirmations.consume_question(session.session_id, AGAIN)
     return show(cards.set_card(placed, request.trigger, replaced=True, already=False))
 
 
@@ -101,7 +101,7 @@ def _go_back(request: Request) -> TriggerAnswer:
 
     if not mark.left and not plain(request.text).strip():
         raise UsageError(
-            back.EMPTY, f"Type it after the command: {request.typed} what you found out and what came of it"
+            back.EMPTY, f"Type it after the command: {request.typed_name} what you found out and what came of it"
         )
     with time_limit(request.command):
         decided = back.plan_back(request.session, mark, request.text, request.where)
@@ -109,8 +109,8 @@ def _go_back(request: Request) -> TriggerAnswer:
     with state.use_up_mark(mark):
         receipt = write(decided.child, request.where)
     with contextlib.suppress(OSError):
-        confirmations.take(request.session_id, AGAIN)  # a yes to an older question would set one anew
-        pending_handoff.retire(request.session_id)  # /clear would lead to what was just left
+        confirmations.consume_question(request.session_id, AGAIN)  # a yes to an older question would set one anew
+        pending_handoff.retire_handoffs_of(request.session_id)  # /clear would lead to what was just left
     return TriggerAnswer(
         receipt.in_client,
         lambda copied: cards.back_card(receipt, copied, decided, slash=request.slash),
@@ -123,5 +123,5 @@ def _existing_child_answer(request: Request, report: str = "") -> TriggerAnswer 
     return standing and TriggerAnswer(
         standing.in_client,
         lambda copied: cards.existing_child_card(standing, copied, request.trigger, slash=request.slash),
-        remark=f"Nothing new was made: this is the session from your last {request.typed}.",
+        remark=f"Nothing new was made: this is the session from your last {request.typed_name}.",
     )

@@ -62,7 +62,7 @@ class Mark(NamedTuple):
 
 def remove_mark_after_delete(session_id: str, _: Where) -> list[str]:
     """Remove the mark of a deleted session, since its goal is the user's own words; adds no remark."""
-    hook_state.take(f"{_PREFIX}{session_id}.json")
+    hook_state.consume_note(f"{_PREFIX}{session_id}.json")
     return []
 
 
@@ -107,9 +107,9 @@ def refuse_subagent(session: SessionFile) -> None:
 
 def save_mark(mark: Mark) -> None:
     """Save a mark as the session's only one. WriteFailed."""
-    hook_state.sweep(_PREFIX, KEPT)
+    hook_state.sweep_notes(_PREFIX, KEPT)
     try:
-        hook_state.keep(_note_name(mark.session_id), mark._asdict())
+        hook_state.write_note(_note_name(mark.session_id), mark._asdict())
     except OSError as error:
         raise WriteFailed(
             f"The mark could not be kept: {error.strerror or error}", "Check free space and the state folder."
@@ -118,7 +118,7 @@ def save_mark(mark: Mark) -> None:
 
 def find_mark(session_id: str) -> Mark | None:
     """The session's mark; None where ``save_mark`` wrote none."""
-    found = hook_state.find(_note_name(session_id))
+    found = hook_state.read_note(_note_name(session_id))
     uuid, record, goal, at = (found.get(key) for key in ("uuid", "record", "goal", "started_at"))
     if found.get("session_id") != session_id or not isinstance(uuid, str) or not 0 < len(uuid) <= MAX_UUID:
         return None
@@ -130,12 +130,12 @@ def find_mark(session_id: str) -> Mark | None:
 
 def clear_mark(session_id: str) -> bool:
     """Delete the session's mark; False where it had none."""
-    return hook_state.take(_note_name(session_id))
+    return hook_state.consume_note(_note_name(session_id))
 
 
 def wait_for_mark(session_id: str) -> Mark | None:
     """The session's mark, once no other ``back`` is at work on it: one that succeeds uses it up."""
-    hook_state.wait(_note_name(session_id))
+    hook_state.wait_for_note(_note_name(session_id))
     return find_mark(session_id)
 
 
@@ -149,15 +149,15 @@ def use_up_mark(mark: Mark) -> Iterator[None]:
         yield
         return
     name = _note_name(mark.session_id)
-    if not hook_state.begin(name):
+    if not hook_state.claim_note(name):
         raise NoMark(BUSY, "Wait a moment.")
     try:
         if find_mark(mark.session_id) != mark:
             raise NoMark(NONE, "It was used or replaced meanwhile.")
         yield
-        hook_state.take(name)
+        hook_state.consume_note(name)
     finally:
-        hook_state.end(name)
+        hook_state.release_note(name)
 
 
 def _note_name(session_id: str) -> str:

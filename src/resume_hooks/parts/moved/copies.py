@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.session_files import SessionFile, all_sessions
-from resume_hooks.system.invocation import quoted
-from resume_hooks.system.text import counted
+from resume_hooks.system.invocation import quote_word
+from resume_hooks.system.text import plural
 from resume_hooks.transcripts.transcript import scan
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def copies_note(session_id: str, where: Where) -> str:
     if len(copies) < 2:
         return ""
     return (
-        f"Its file lies in {counted(len(copies), 'project folder')}, and clients since 2.1.223 resume no such id from "
+        f"Its file lies in {plural(len(copies), 'project folder')}, and clients since 2.1.223 resume no such id from "
         f"another folder. To keep one and move the others to the trash: resume-hooks delete {session_id} --other-copies"
     )
 
@@ -60,11 +60,11 @@ def choose_copy(named: SessionFile, where: Where, *, by_path: bool) -> SessionCo
     lacking = {path: len(everything - uuids) for path, uuids in held.items()}
     kept = named if by_path else next((copy for copy in copies if not lacking[copy.path]), None)
     if kept is None:
-        told = "; ".join(f"{copy.path} lacks {counted(lacking[copy.path], 'record')} of the others" for copy in copies)
+        told = "; ".join(f"{copy.path} lacks {plural(lacking[copy.path], 'record')} of the others" for copy in copies)
         raise ResumeHooksError(
             f"Work went on in several copies: {told}",
             "Name the one that stays by its path; a fork keeps another one's records: "
-            f"resume-hooks fork {quoted(copies[-1].path)}",
+            f"resume-hooks fork {quote_word(copies[-1].path)}",
         )
     others = tuple(copy for copy in copies if copy.path != kept.path)
     return SessionCopies(kept, others, lacking[kept.path])

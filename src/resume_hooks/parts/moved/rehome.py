@@ -23,8 +23,8 @@ from resume_hooks.sessions.locate import SessionFile, all_sessions, sessions_of
 from resume_hooks.sessions.project_folder import home_folder, only_maker
 from resume_hooks.sessions.session_files import belongs
 from resume_hooks.system.git_worktrees import as_started, removed_worktrees, started_folders
-from resume_hooks.system.invocation import quoted, typed
-from resume_hooks.system.text import counted, plain_line
+from resume_hooks.system.invocation import in_shell, quote_word
+from resume_hooks.system.text import plain_line, plural
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import read_parent
 
@@ -129,8 +129,8 @@ def note_on_other_sessions(old: str, new: str, where: Where) -> str:
         if is_still_there(old, where)
         else [one for one in spoken_sessions(old, where) if one.session_id not in there]
     )
-    command = typed(f"rehome {quoted(old)} --home {quoted(new)}")
-    return f"{counted(len(left), 'other session')} of {plain_line(old)} can come too: {command}" if left else ""
+    command = in_shell(f"rehome {quote_word(old)} --home {quote_word(new)}")
+    return f"{plural(len(left), 'other session')} of {plain_line(old)} can come too: {command}" if left else ""
 
 
 def _folders_with_sessions(folders: Iterable[str], where: Where) -> list[str]:
@@ -176,6 +176,6 @@ def _folder_of_event(event: dict[str, Any]) -> str:
 
 
 def _line_of_moved(old: str, where: Where) -> str:
-    count = counted(len(spoken_sessions(old, where)), "session")
+    count = plural(len(spoken_sessions(old, where)), "session")
     gone = f"This repository was in {plain_line(old)}, which has {count} and is gone"
-    return f"{gone}; to copy them here, in a shell in this folder: {typed('rehome')}"
+    return f"{gone}; to copy them here, in a shell in this folder: {in_shell('rehome')}"

@@ -17,7 +17,7 @@ from resume_hooks.errors import HeadlessFailed
 from resume_hooks.parts.smart_trim.offer import Candidate, Offer
 from resume_hooks.parts.smart_trim.plan import Verdict, verdict_of_model
 from resume_hooks.reading.char_budget import fit_ends, indent_text
-from resume_hooks.system.text import counted, one_line, plain, plain_line
+from resume_hooks.system.text import one_line, plain, plain_line, plural
 from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, INPUT, MEDIA, RESULT, TEXT
 
 MAX_CHARACTERS = 60_000  # of the contents in one part, some 17,000 tokens: small models choose worse among more
@@ -60,7 +60,7 @@ def parts_of_offer(offer: Offer) -> list[PromptPart]:
     messages = list(_messages_of_offer(offer))
     rows = [_message_text(row) for row in messages if row.who != ASSISTANT]
     outline = fit_ends(
-        f"OUTLINE of the conversation, {counted(scanned.context.tokens, 'token')}, in the user's words:",
+        f"OUTLINE of the conversation, {plural(scanned.context.tokens, 'token')}, in the user's words:",
         rows,
         OUTLINE,
         lambda first, last: f"... {last - first + 1} turns are left out",

@@ -18,7 +18,7 @@ from resume_hooks.derive.trim.rules import RULES, TrimMaterial
 from resume_hooks.derive.trim.selection import Choice, Origins, choose, may_go
 from resume_hooks.paths import Where
 from resume_hooks.reading.render import block_text
-from resume_hooks.system.text import counted, plain
+from resume_hooks.system.text import plain, plural
 from resume_hooks.transcripts.raw_edit import encode
 from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, INPUT, MEDIA, RESULT, TEXT, Piece
 
@@ -135,7 +135,7 @@ def _candidates_of_pieces(
         place, target = material.places[piece.number], material.target(piece)
         failed = "failed" if piece.call in material.failed else ""
         later = [other for other in calls.get(target, ()) if other > place] if target else []
-        again = f"{counted(len(later), 'later call')} on the same, the last in turn " if later else ""
+        again = f"{plural(len(later), 'later call')} on the same, the last in turn " if later else ""
         fate = fates.get(key_of(piece)) or (again and f"{again}{material.turn(max(later))}")
         said = value if isinstance(value, str) else block_text(value)
         if len(said) > HEAD + TAIL:  # cut before it is cleaned: an output may have 60 MB

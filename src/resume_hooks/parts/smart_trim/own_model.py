@@ -29,7 +29,7 @@ from resume_hooks.parts.smart_trim import preview
 from resume_hooks.parts.smart_trim.ask import MAX_PIECES, ModelAnswer, ask_about_offer, parts_of_offer, task_text
 from resume_hooks.parts.smart_trim.offer import Offer, acting_rules, digest_of_content, make_offer, smart_options
 from resume_hooks.parts.smart_trim.plan import KIND, Verdict, verdict_of_model, verdicts_of_rules
-from resume_hooks.system.invocation import typed
+from resume_hooks.system.invocation import in_shell
 
 PLANNING = 10.0
 """Seconds for reading the session and making the offer."""
@@ -56,15 +56,15 @@ def answer_by_own_model(request: Request, instructions: str) -> TriggerAnswer:
         named = settings.load(request.where)["summary_model"]
         why = "its cache is cold" if named.source == "default" else f"summary_model names {named.value}"
         raise HeadlessFailed(f"{COLD}{why}", _way_in_shell(request))
-    with time_limit(typed(f"trim --smart {request.session_id}"), PLANNING):
+    with time_limit(in_shell(f"trim --smart {request.session_id}"), PLANNING):
         offered = _make_one_part_offer(request, instructions)
         if own.asked:
             return _show_choices(request, own, offered)
         agents.draft_of(session, KIND, request.where, None)  # refuses a session that can't be a parent
         shown = parts_of_offer(offered)
     if not shown:
-        raise NothingToTrim("There is nothing for a model to choose", f"By rules alone: {request.typed}")
-    confirmations.take(request.session_id)  # a yes meanwhile answers no older question
+        raise NothingToTrim("There is nothing for a model to choose", f"By rules alone: {request.typed_name}")
+    confirmations.consume_question(request.session_id)  # a yes meanwhile answers no older question
     _keep_question(request, _note_of_verdicts(offered, ()), KIND)
     asked = forked.prompt(f"{task_text(instructions)}\n\n{ABOVE}", shown[0].text, ModelAnswer)
     return TriggerAnswer("", str, wait=FORKING.format(cached=cached), fork=asked)
@@ -107,7 +107,7 @@ def _show_choices(request: Request, own: ForkedModel, offered: Offer) -> Trigger
 def _keep_question(request: Request, words: str, kind: str) -> None:
     """Save a question to the user. HeadlessFailed where that fails."""
     try:
-        confirmations.keep(Question(request.session_id, words, time.time(), kind=kind))
+        confirmations.store_question(Question(request.session_id, words, time.time(), kind=kind))
     except OSError as error:
         message = f"The answer can't be waited for ({error.strerror})"
         raise HeadlessFailed(message, _way_in_shell(request)) from error
@@ -115,10 +115,10 @@ def _keep_question(request: Request, words: str, kind: str) -> None:
 
 def _kept_verdicts(request: Request, offered: Offer) -> list[list[Any]]:
     """The saved verdicts on this very offer. PlanOutdated where they are on another one."""
-    note = confirmations.find(request.session_id, KIND)
+    note = confirmations.find_question(request.session_id, KIND)
     kept = json.loads(note.options) if note else {}
     if kept.get("offer") != _seal_of_offer(offered):
-        raise PlanOutdated(CHANGED, f"To ask anew: {request.typed} --smart")
+        raise PlanOutdated(CHANGED, f"To ask anew: {request.typed_name} --smart")
     verdicts: list[list[Any]] = kept["verdicts"]
     return verdicts
 

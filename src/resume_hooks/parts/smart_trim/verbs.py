@@ -9,15 +9,15 @@ import click
 from click.core import ParameterSource
 
 from resume_hooks.cli.child import (
-    answer,
     model_of,
     model_progress,
+    print_child,
     receipt_text,
     require_client,
     require_start,
     time_limit,
 )
-from resume_hooks.cli.options import located
+from resume_hooks.cli.options import locate_session
 from resume_hooks.cli.output import say
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
@@ -52,7 +52,7 @@ def smart_trim(options: Any) -> Receipt:
     require_client(options)
     stored = _read_stored_plan(options)
     named = stored.parent_file if options.locator is None and stored else options.locator
-    session = located(named, options.where, foreign=True)
+    session = locate_session(named, options.where, foreign=True)
     scanned = agents.scanned(session, options.where)
     # What can't be a parent is refused before a model is paid for.
     require_start(options, agents.draft_of(session, KIND, options.where, options.output_dir))
@@ -79,7 +79,7 @@ def smart_trim(options: Any) -> Receipt:
             done = receipt_text(made, [("note", words) for words in remarks(decided.trim)])
         return done if asks else f"{shown}\n\n{done}"
 
-    return answer(options, made, more, text)
+    return print_child(options, made, more, text)
 
 
 def _refuse_options_of_rules(options: Any) -> None:

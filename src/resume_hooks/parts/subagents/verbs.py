@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from resume_hooks import clock
-from resume_hooks.cli.options import folder_of
-from resume_hooks.cli.output import columns
+from resume_hooks.cli.options import project_folder_of_option
+from resume_hooks.cli.output import column_table
 from resume_hooks.cli.verbs.sessions import SessionsOptions
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.parts.subagents.as_session import inline_agents
@@ -21,8 +21,8 @@ from resume_hooks.sessions.agents.registry import ALL
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import agent_type, beside_sessions, subagent_name, subagents_in, title_of
-from resume_hooks.system.git_worktrees import project_at
-from resume_hooks.system.invocation import typed
+from resume_hooks.system.git_worktrees import project_of_folder
+from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 
@@ -53,8 +53,8 @@ def print_subagents(options: SessionsOptions) -> None:
         options.refuse_together("subagents", other)
     if options.agent not in {ALL, NAME}:
         raise UsageError(f"Sub-agents of {options.agent} can't be listed", "Leave --agent out.")
-    folder = folder_of(options.project)
-    project, scope = (None, "all") if options.everywhere else (project_at(folder, options.where), folder)
+    folder = project_folder_of_option(options.project)
+    project, scope = (None, "all") if options.everywhere else (project_of_folder(folder, options.where), folder)
     sessions = listing.candidates(project, options.where)
     beside: dict[str, dict[str, list[str]]] = {}
     found: list[ListedSubagent] = []
@@ -115,5 +115,5 @@ def _subagents_text(shown: list[ListedSubagent]) -> str:
         )
         for one in shown
     ]
-    table = columns(HEADS, rows, len(HEADS), shutil.get_terminal_size((200, 0)).columns)
-    return f"{table}\nAs a session of its own: {typed('handoff SUB-AGENT')}, or {typed('fork SUB-AGENT')}"
+    table = column_table(HEADS, rows, len(HEADS), shutil.get_terminal_size((200, 0)).columns)
+    return f"{table}\nAs a session of its own: {in_shell('handoff SUB-AGENT')}, or {in_shell('fork SUB-AGENT')}"

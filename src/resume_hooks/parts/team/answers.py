@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from resume_hooks.parts.team import team_file
 from resume_hooks.parts.team.team_file import PUSHES, folder, found
 from resume_hooks.paths import Where
-from resume_hooks.system.text import counted
+from resume_hooks.system.text import plural
 
 if TYPE_CHECKING:
     from resume_hooks.maintenance.doctor import Finding
@@ -55,5 +55,5 @@ def check(_: str) -> Finding:
         return problem(failing.sentence, failing.remedy, "failing")
     if find_spec(DRIVER) is None:
         return problem(f"{DRIVER}, which speaks to the server of {joined.service}, is missing", how_to_add(), "driver")
-    pushes = f"turns' ends push {counted(len(joined.projects), 'project')}, last push {team_file.last_push(Where())}"
+    pushes = f"turns' ends push {plural(len(joined.projects), 'project')}, last push {team_file.last_push(Where())}"
     return ok(f"{joined.service} as {joined.login}; {pushes}; the server was not asked")

@@ -32,7 +32,7 @@ from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.locks import locked_folder
 from resume_hooks.system import bug_log
-from resume_hooks.system.text import counted
+from resume_hooks.system.text import plural
 from resume_hooks.version import __version__
 
 PAUSE = 60
@@ -79,7 +79,7 @@ def not_taken(team: Team, where: Where) -> list[str]:
         if agent.name in RUNNING
     }
     fork = "a fork is sent: resume-hooks fork SESSION --to claude"
-    return [f"{counted(count, 'session')} of {label} stayed here; {fork}" for label, count in counts.items() if count]
+    return [f"{plural(count, 'session')} of {label} stayed here; {fork}" for label, count in counts.items() if count]
 
 
 def push_behind(where: Where, is_over: Callable[[], bool], only: str = "", *, pause: int = PAUSE) -> None:
@@ -111,7 +111,7 @@ def push_behind(where: Where, is_over: Callable[[], bool], only: str = "", *, pa
             if isinstance(error, ResumeHooksError):
                 said, at_once = (error.message, error.remedy), isinstance(error, DriverMissing)
             else:
-                bug_log.note("team push", __version__, error, where)
+                bug_log.log_bug("team push", __version__, error, where)
                 told = f"a bug of ours stopped it ({type(error).__name__})"
                 said, at_once = (told, "Report it: resume-hooks doctor --bundle"), True
             note_failing(said, len(everything), where, at_once=at_once)

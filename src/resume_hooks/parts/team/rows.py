@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from resume_hooks import clock
 from resume_hooks.paths import is_session_id
-from resume_hooks.system.text import counted, one_line, plain_line
+from resume_hooks.system.text import one_line, plain_line, plural
 
 if TYPE_CHECKING:
     import psycopg
@@ -101,7 +101,7 @@ class Database:
         """What to say of rows that were left out."""
         if not self.refused:
             return []
-        return [f"{counted(self.refused, 'row')} of the server were not what they should be, and were left out."]
+        return [f"{plural(self.refused, 'row')} of the server were not what they should be, and were left out."]
 
 
 async def rows_of(

@@ -14,7 +14,7 @@ from typing import NamedTuple, Optional, Tuple
 
 from resume_hooks.paths import Where, is_projects_state, read_object
 from resume_hooks.storage import removal, state_file
-from resume_hooks.system.invocation import typed
+from resume_hooks.system.invocation import in_shell
 
 FOLDER, FILE, VERSION = "team", "team.json", 1
 PUSHES = "push"
@@ -118,4 +118,4 @@ def unpushed(where: Where) -> str:
     except OSError:
         return ""
     known = failing(where)
-    return f"{known.sentence}; what to do: {typed('doctor')}" if known else ""
+    return f"{known.sentence}; what to do: {in_shell('doctor')}" if known else ""

@@ -18,7 +18,7 @@ from resume_hooks.reading.digest.git_seen import GitSeen, git_seen
 from resume_hooks.reading.digest.repository import RepositoryState
 from resume_hooks.reading.digest.work import TEMPORARY, Paths
 from resume_hooks.redaction.lazy_patterns import late
-from resume_hooks.system.text import counted, plain_line, quoted_name
+from resume_hooks.system.text import plain_line, plural, quoted_name
 
 FILES = 8  # files with changes that are not committed that are named
 _DETACHED = "HEAD"  # what the client notes for a branch where there is none
@@ -114,7 +114,7 @@ def _lines_to_read(facts: LineageFacts, paths: Paths, commit: RecordPlace | None
 
 def _changes_since(changed: int, place: RecordPlace, commit: RecordPlace | None) -> str:
     """How many files were changed, and whether anything was committed, after a record; ``""`` for neither."""
-    parts = [f"{counted(changed, 'file')} changed since"] if changed else []
+    parts = [f"{plural(changed, 'file')} changed since"] if changed else []
     if commit is not None and commit.order > place.order:
         parts.append("a commit since")
     return ", ".join(parts)
@@ -161,7 +161,7 @@ def _uncommitted_as_seen(facts: LineageFacts, paths: Paths, seen: GitSeen) -> It
 
 def _first_names(names: Sequence[str]) -> str:
     """The first names of some, and how many there are besides."""
-    more = f" and {counted(len(names) - FILES, 'other')}" if len(names) > FILES else ""
+    more = f" and {plural(len(names) - FILES, 'other')}" if len(names) > FILES else ""
     return f"{', '.join(names[:FILES])}{more}"
 
 
@@ -198,7 +198,7 @@ def _line_of_unanswered(facts: LineageFacts, last_prompt: int) -> str:
     """That the last request has no answer, and how far the work on it went."""
     ran = sum(run.place.order > last_prompt for run in facts.runs)
     changed = len({change.path for change in facts.changes if change.place.order > last_prompt})
-    done = [counted(count, noun) for count, noun in ((ran, "command"), (changed, "changed file")) if count]
+    done = [plural(count, noun) for count, noun in ((ran, "command"), (changed, "changed file")) if count]
     reached = f"; the work on it ends after {' and '.join(done)}" if done else ""
     return f"the last request was not answered{reached}"
 

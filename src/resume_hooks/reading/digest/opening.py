@@ -31,7 +31,7 @@ from resume_hooks.reading.digest.sections import CHANGED, COMMANDS, SECTIONS, Gr
 from resume_hooks.reading.digest.talk_choice import chosen_talk
 from resume_hooks.sessions.lineage_block import size_text, unmarked
 from resume_hooks.sessions.record_references import SHORT, shortened
-from resume_hooks.system.text import counted
+from resume_hooks.system.text import plural
 from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
 
 CHARACTERS = 4  # of a token, as room is counted
@@ -269,7 +269,7 @@ def _talk_rows(messages: Sequence[TalkMessage], names: _Names, room: int, *, is_
     if not texts:
         return _TalkRows([], 0)
     if count := len(messages) - len(texts):
-        heading = f"talk, oldest first ({counted(count, 'message')} of {len(messages):,} left out):"
+        heading = f"talk, oldest first ({plural(count, 'message')} of {len(messages):,} left out):"
     rows = [row for at in sorted(texts) for row in rows_of(messages[at], texts[at])]
     return _TalkRows([heading, *rows], len(texts))
 

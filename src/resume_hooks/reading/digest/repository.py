@@ -17,7 +17,7 @@ from typing import NamedTuple, Self
 from resume_hooks.paths import Where, open_regular
 from resume_hooks.system.git_view import GitView
 from resume_hooks.system.git_worktrees import root_above
-from resume_hooks.system.text import counted, plain_line, quoted_name
+from resume_hooks.system.text import plain_line, plural, quoted_name
 
 PATIENCE = 0.1  # seconds that git has, from when it was asked
 
@@ -140,12 +140,12 @@ def _was_tip(reflog: str, commit: bytes) -> bool:
 def _line_of_state(state: RepositoryState, count: bytes) -> str:
     parts = [f"branch {quoted_name(state.branch[:BRANCH])}" if state.branch else "no branch (detached)"]
     if count.isdigit():
-        parts.append(f"{counted(int(count), 'commit')} since the session began")
+        parts.append(f"{plural(int(count), 'commit')} since the session began")
     if state.ahead:
-        parts.append(f"{counted(state.ahead, 'commit')} ahead of its upstream")
+        parts.append(f"{plural(state.ahead, 'commit')} ahead of its upstream")
     if state.behind:
         parts.append(
-            f"{state.behind} behind" if state.ahead else f"{counted(state.behind, 'commit')} behind its upstream"
+            f"{state.behind} behind" if state.ahead else f"{plural(state.behind, 'commit')} behind its upstream"
         )
     if state.rewritten:
         parts.append(REWRITTEN)

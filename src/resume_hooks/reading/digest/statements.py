@@ -18,7 +18,7 @@ from resume_hooks.reading.digest.prose import cut_line, is_question
 from resume_hooks.reading.digest.reversals import standing_places
 from resume_hooks.reading.digest.talk import TYPED
 from resume_hooks.redaction.lazy_patterns import late
-from resume_hooks.system.text import counted
+from resume_hooks.system.text import plural
 
 _FILLER = "and|but|or|please|then|so|also|ok|okay|yes|yeah|no|just|now|hm+"
 
@@ -199,7 +199,7 @@ def entries_of_todos(facts: LineageFacts) -> Iterator[DigestEntry]:
     """What was still to be done; of a list that was not touched since some prompts, with how many."""
     for text, status, place in facts.open_list.open_todos():
         since = sum(said.place.order > place.order for said in facts.prompts.said)
-        age = f", noted {counted(since, 'prompt')} before the end" if since else ""
+        age = f", noted {plural(since, 'prompt')} before the end" if since else ""
         yield make_entry(text, place, f"{status}{age}")
 
 

@@ -23,7 +23,7 @@ from resume_hooks.reading.digest.prose import cut_line
 from resume_hooks.reading.digest.repository import RepositoryState
 from resume_hooks.reading.digest.shell import SimpleCommand
 from resume_hooks.redaction.lazy_patterns import late
-from resume_hooks.system.text import counted, plain_line
+from resume_hooks.system.text import plain_line, plural
 
 LONGEST = 320  # characters of a command that one would run again
 OFTEN = 5  # runs from which on a command counts as run often
@@ -439,7 +439,7 @@ def changed_files(found: dict[str, list[Touch]], paths: Paths) -> Iterator[Diges
             continue
         if path in contents:  # a folder that a command named, beside the files in it
             if path in removed:
-                files = counted(sum(inner in folded for inner in contents[path]), "file")
+                files = plural(sum(inner in folded for inner in contents[path]), "file")
                 yield DigestEntry(
                     f"{_shown_path(path)}/", str(_last_touch(found[path]).place), f"{REMOVED} with {files}"
                 )

@@ -36,7 +36,7 @@ from resume_hooks.storage import removal
 from resume_hooks.storage.locks import lock
 from resume_hooks.storage.state_file import MODE
 from resume_hooks.system import programs
-from resume_hooks.system.text import counted
+from resume_hooks.system.text import plural
 
 PATIENCE = 10.0  # seconds that another command which is writing is waited for
 
@@ -120,7 +120,7 @@ def go_on(index: OpenIndex, where: Where) -> None:
     # By a shell that ends at once: who waits for a process of ours does not wait for that one.
     words = ["/bin/sh", "-c", '"$@" </dev/null >/dev/null 2>&1 &', "sh", sys.executable, "-I", "-c", _GO_ON]
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):  # the next search goes on
-        programs.run(  # our own code, which needs to know all that we do
+        programs.run_program(  # our own code, which needs to know all that we do
             [*words, *filter(None, sys.path)], where.environ, environ=where.environ, timeout=5, start_new_session=True
         )
 
@@ -190,11 +190,11 @@ class _Task:
             work = [item._replace(worth=worth.get(item.file.path, 0.0)) for item in work]
             to, over = self.where, self.is_over
             outcome = update(index.db, index.words, work, gone, where=to, is_over=over, progress=self.progress)
-            left = f"{counted(outcome.behind, 'file')} ({size_text(outcome.size_behind)})"
+            left = f"{plural(outcome.behind, 'file')} ({size_text(outcome.size_behind)})"
             note = f"Not indexed yet: {left}. To index all: resume-hooks doctor --index update"
         else:
             outcome = UpdateOutcome(behind=len(work) + len(gone))
-            note = f"Another command is updating the index; {counted(len(work), 'file')} may be missing from it"
+            note = f"Another command is updating the index; {plural(len(work), 'file')} may be missing from it"
         if not outcome.behind:
             return index._replace(outcome=outcome)
         late = changes(index.db, self.files, self.shelf)[0] if ours else work

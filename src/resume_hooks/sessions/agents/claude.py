@@ -136,6 +136,6 @@ class Claude(Agent):
 
     def launch(self, session_id: str) -> Launch:
         """By its id."""
-        from resume_hooks.system.claude_cli import executable  # programs are looked for by few
+        from resume_hooks.system.claude_cli import client_executable  # programs are looked for by few
 
-        return Launch("claude", executable(self._where), ("--resume", session_id))
+        return Launch("claude", client_executable(self._where), ("--resume", session_id))

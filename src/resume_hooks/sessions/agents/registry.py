@@ -56,7 +56,7 @@ class Known(NamedTuple):
         return os.path.isfile(self.home_in(where)) or os.path.isdir(self._copies(where))
 
     def is_quick(self, where: Where) -> bool:
-        """Whether it is there, and what was typed is no more than is read in a moment, or was read before."""
+        """Whether it is there, and its prompts can be read in a moment, or were read before."""
         with contextlib.suppress(OSError):
             was_read = os.path.exists(os.path.join(self._copies(where), READ))
             return self.is_there(where) and (was_read or os.path.getsize(self.home_in(where)) <= FIRST_READ)
@@ -202,7 +202,7 @@ def all_files(where: Where) -> list[TranscriptFile]:
 
 @contextlib.contextmanager
 def briefly(path: str, where: Where) -> Iterator[str]:
-    """A path at which a file of ``all_files`` can be read while the block lasts; one that is none where it can't be."""
+    """A path at which a file of ``all_files`` can be read while the block lasts; without a file if it can't be."""
     with contextlib.ExitStack() as closing:
         try:
             readable = closing.enter_context(agent_at(path, where).briefly(path))
@@ -212,7 +212,7 @@ def briefly(path: str, where: Where) -> Iterator[str]:
 
 
 def found(session_id: str, where: Where) -> SessionFile | None:
-    """The session of an id of another agent, as it can be read; None where there is none. Errors as ``readable``."""
+    """The session of an id of another agent, in readable form; None for an unknown id. Errors as ``readable``."""
     for agent in others(where) if is_session_id(session_id) else []:
         if session := agent.store.find(session_id):
             return agent.readable(session)

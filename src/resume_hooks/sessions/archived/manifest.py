@@ -1,4 +1,4 @@
-"""The manifests of the vault: what is archived of a session, file by file. One that can't be trusted is none.
+"""The manifests of the vault: what is archived of a session, file by file. One that can't be trusted is ignored.
 
 A manifest is the one thing that counts: a file of the vault that no manifest names is left of something interrupted.
 """
@@ -61,7 +61,7 @@ def stored_file(place: str, status: os.stat_result) -> ArchivedFile:
 
 
 class EarlierState(NamedTuple):
-    """What stood in the place of some files before something else did that is no continuation of it."""
+    """Files whose place was later taken by others that do not continue them."""
 
     archived_at: str
     parts: tuple[ArchivedFile, ...]

@@ -24,7 +24,7 @@ from resume_hooks.sessions.agents.claude import Launch, ResumeCommands
 from resume_hooks.sessions.session_files import SessionFile, SessionStore, newest_first
 from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.storage.locks import lock
-from resume_hooks.system.text import counted, encodable
+from resume_hooks.system.text import encodable, plural
 from resume_hooks.transcripts import provenance
 from resume_hooks.transcripts.provenance import Parent
 from resume_hooks.transcripts.records import parse, string
@@ -135,7 +135,7 @@ class Codex:
         packed = self.rollouts.packed
         if not packed:
             return []
-        said = counted(packed, "session")
+        said = plural(packed, "session")
         return [f"{said} of Codex, compressed: skipped ({packed}); the Python package zstandard reads them"]
 
     def without_plugin(self, name: str) -> str:
@@ -189,7 +189,7 @@ class Codex:
         if thread and is_archived(thread.path):
             raise ResumeHooksError(f"{session_id} is archived in Codex", f"Run: codex unarchive {session_id}")
 
-        return Launch(NAME, programs.find(NAME, self._where.environ), ("resume", session_id))
+        return Launch(NAME, programs.find_program(NAME, self._where.environ), ("resume", session_id))
 
     def _copy_of(self, rollout: str) -> str:
         return self._copies.of(rollout, self.file_of, self._names.get(_thread_id(rollout), ""))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 
-from resume_hooks.cli.child import answer, make, receipt_text, require_client
+from resume_hooks.cli.child import make_child, print_child, receipt_text, require_client
 from resume_hooks.cli.options import current_folder
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import NoMark
@@ -37,8 +37,8 @@ def go_back(options: BackOptions) -> None:
     )
     decided = back.plan_back(session, mark, report, options.where, options.output_dir)
     with state.use_up_mark(mark) if not options.dry_run else contextlib.nullcontext():
-        made = make(options, decided.child)
-    answer(options, made, {"back": decided}, lambda: _back_text(decided, made))
+        made = make_child(options, decided.child)
+    print_child(options, made, {"back": decided}, lambda: _back_text(decided, made))
 
 
 def _back_text(decided: BackPlan, made: Receipt) -> str:

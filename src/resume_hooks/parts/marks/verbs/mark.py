@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from resume_hooks.cli.options import current_folder
-from resume_hooks.cli.output import table
+from resume_hooks.cli.output import facts_table
 from resume_hooks.clock import minute
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.parts.marks import state
@@ -12,7 +12,7 @@ from resume_hooks.parts.marks.verbs import MarkOptions
 from resume_hooks.sessions.agents.registry import require_whole
 from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.locate import SessionFile, resolve_transcript
-from resume_hooks.system.invocation import typed
+from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.text import one_line
 
 
@@ -77,13 +77,13 @@ def _print_mark(
 def _mark_text(mark: Mark | None, replaced: Mark | None, done: str) -> str:
     if mark is None:
         return state.NONE
-    return table(
+    return facts_table(
         [
             ("mark", done),
             ("goal", one_line(mark.goal, 300) or "none"),
             ("after", f"{mark.session_id}:{mark.record}"),
             ("set", mark.started_at),
             *([("replaces", one_line(replaced.goal, 300) or replaced.started_at)] if replaced else []),
-            *([("back to it", typed(f"back {mark.session_id} --report TEXT"))] if done != "forgotten" else []),
+            *([("back to it", in_shell(f"back {mark.session_id} --report TEXT"))] if done != "forgotten" else []),
         ]
     )

@@ -6,13 +6,13 @@ import os
 
 from resume_hooks.archive.vault import delete
 from resume_hooks.cli.output import say
-from resume_hooks.cli.trash import NOT_DELETED, facts_of
+from resume_hooks.cli.trash import NOT_DELETED, deletion_facts
 from resume_hooks.cli.verbs.archives import DeleteOptions
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.moved.copies import choose_copy
 from resume_hooks.sessions.archived.layout import real
-from resume_hooks.system.invocation import typed
-from resume_hooks.system.text import counted
+from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.text import plural
 
 
 def delete_other_copies(options: DeleteOptions) -> None:
@@ -20,16 +20,16 @@ def delete_other_copies(options: DeleteOptions) -> None:
     if options.empty_trash:
         raise UsageError("--other-copies is for a SESSION", "Leave --empty-trash out.")
     asks = options.asks("Deleting")
-    named = options.located()
+    named = options.locate_session()
     chosen = choose_copy(named, options.where, by_path=os.path.basename(named.path) in str(options.locator))
     plans = [delete.plan(other, options.where) for other in chosen.others]
     if not (options.force or options.dry_run):
         delete.require_quiet(chosen.kept, options.where)
     stays = f"{chosen.kept.path} stays"
-    lost = f"; {counted(chosen.missing, 'record')} of the others {'are' if chosen.missing > 1 else 'is'} not in it"
+    lost = f"; {plural(chosen.missing, 'record')} of the others {'are' if chosen.missing > 1 else 'is'} not in it"
     stays += lost if chosen.missing else ", and holds all that the others hold"
     if asks:
-        say("\n\n".join([stays, *(facts_of(plan, options.where) for plan in plans)]))
+        say("\n\n".join([stays, *(deletion_facts(plan, options.where) for plan in plans)]))
     agreed = options.agreed("Move the other copies to the trash?", asks=asks)
     entries = [delete.write(one, options.where, force=options.force) if agreed else one.entry for one in plans]
     data = NOT_DELETED | {"session": entries[0], "copies": entries[1:], "kept": chosen.kept.path, "written": agreed}
@@ -38,7 +38,7 @@ def delete_other_copies(options: DeleteOptions) -> None:
         files = "\n".join(f"  {real(entry.place, options.where)}" for entry in entries)
         if not agreed:
             return f"{stays}. Would go to the trash:\n{files}\n\nNothing was deleted."
-        back = "\n".join(f"  {typed(f'restore {entry.locator}')}" for entry in entries)
+        back = "\n".join(f"  {in_shell(f'restore {entry.locator}')}" for entry in entries)
         return f"{stays}. Moved to the trash:\n{files}\n\nBring it back:\n{back}"
 
     options.emit(data, text)

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import click
 
-from resume_hooks.cli.options import located
-from resume_hooks.cli.output import say, table
+from resume_hooks.cli.options import locate_session
+from resume_hooks.cli.output import facts_table, say
 from resume_hooks.cli.with_fields import With
 from resume_hooks.errors import CantRestore, UsageError
 from resume_hooks.parts.rewind_files import files_at_prompt, history, writing
@@ -18,8 +18,8 @@ from resume_hooks.parts.rewind_files.verbs import RewindFilesOptions
 from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.open_sessions import why_open
-from resume_hooks.system.invocation import typed
-from resume_hooks.system.text import counted, plain, plain_line
+from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.text import plain, plain_line, plural
 
 MOST_LINES = 400  # lines of differences that are shown in total
 NAMED = 3  # files that a refusal names
@@ -45,7 +45,7 @@ def rewind_files(options: RewindFilesOptions) -> int:
     if not options.dry_run:
         _require_complete(decided, partial=options.partial)
     gone = sum(change.action == "delete" for change in decided.wanted_changes)
-    files = f"{counted(len(decided.wanted_changes), 'file')} back{f' ({gone:,} of them deleted)' if gone else ''}"
+    files = f"{plural(len(decided.wanted_changes), 'file')} back{f' ({gone:,} of them deleted)' if gone else ''}"
     agreed = bool(decided.wanted_changes) and options.agreed(f"Put {files}?", asks=asks)
     kept = writing.write_files(decided, options.where) if agreed else ""
     options.emit(_data_of_rewind(asked, kept), lambda: _outcome_text(asked, kept, seen=asks), () if asks else notes)
@@ -58,11 +58,11 @@ def _plan_of_options(options: RewindFilesOptions) -> _Asked:
         raise UsageError("Give either --to or --undo", FORMS)
     where, locator = options.where, options.locator
     if options.to is None:
-        session = located(locator, where)
+        session = locate_session(locator, where)
         return _Asked(session, None, writing.plan_undo(session.session_id, where), why_open(session, where))
     wanted = files_at_prompt.parse_target(options.to)
-    session = located(locator if locator is not None else wanted.session, where)
-    if wanted.session is not None and located(wanted.session, where).session_id != session.session_id:
+    session = locate_session(locator if locator is not None else wanted.session, where)
+    if wanted.session is not None and locate_session(wanted.session, where).session_id != session.session_id:
         raise UsageError("SESSION and --to name two sessions", "Leave SESSION out.")
     require_own(session, where)
     read = history.read_file_history(session)
@@ -78,11 +78,11 @@ def _require_complete(decided: FilesPlan, *, partial: bool) -> None:
     named = "; ".join(f"{plain_line(change.place.path)}: {change.why}" for change in left[:NAMED])
     more = f"; and {len(left) - NAMED:,} more" if len(left) > NAMED else ""
     rest = (
-        f"--partial puts the other {counted(len(decided.wanted_changes), 'file')} back."
+        f"--partial puts the other {plural(len(decided.wanted_changes), 'file')} back."
         if decided.wanted_changes
         else "The others are unchanged."
     )
-    raise CantRestore(f"{counted(len(left), 'file')} can't be put back: {named}{more}", f"Nothing was written. {rest}")
+    raise CantRestore(f"{plural(len(left), 'file')} can't be put back: {named}{more}", f"Nothing was written. {rest}")
 
 
 def _warnings_of_plan(asked: _Asked) -> list[str]:
@@ -122,9 +122,9 @@ def _status_of_change(change: Change, *, written: bool) -> str:
 def _outcome_text(asked: _Asked, kept: str, *, seen: bool) -> str:
     decided = asked.decided
     if kept:
-        undo = typed(f"rewind-files {decided.session_id} --undo")
-        done = table(
-            [("put back", counted(len(decided.wanted_changes), "file")), ("copies", kept), ("take it back", undo)]
+        undo = in_shell(f"rewind-files {decided.session_id} --undo")
+        done = facts_table(
+            [("put back", plural(len(decided.wanted_changes), "file")), ("copies", kept), ("take it back", undo)]
         )
     else:
         done = "Nothing was written." if decided.wanted_changes else _text_without_changes(asked)
@@ -136,7 +136,7 @@ def _outcome_text(asked: _Asked, kept: str, *, seen: bool) -> str:
 def _text_without_changes(asked: _Asked) -> str:
     decided = asked.decided
     if decided.left_changes:
-        count = counted(len(decided.left_changes), "file")
+        count = plural(len(decided.left_changes), "file")
         return f"Nothing was written: {count} can't be put back, and no other differs."
     if decided.takes_back:
         last = plain_line(decided.takes_back)
@@ -154,7 +154,7 @@ def _facts_of_plan(asked: _Asked) -> str:
     decided = asked.decided
     last = f"as before the last rewind-files of {plain_line(decided.takes_back)}"
     back = f"as at {name_prompt(asked.aimed.prompt)}" if asked.aimed else last
-    head = table([("session", asked.session.session_id), ("project", decided.root.folder), ("files", back)])
+    head = facts_table([("session", asked.session.session_id), ("project", decided.root.folder), ("files", back)])
     named = [_line_of_change(change) for change in decided.changes if change.action != "none" or change.is_left]
     same = len(decided.changes) - len(named)
     return "\n".join([head, "", *named, *([f"  {same:,} unchanged"] if same else [])])

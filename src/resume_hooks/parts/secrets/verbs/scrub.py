@@ -10,10 +10,10 @@ from dataclasses import replace
 import click
 
 from resume_hooks import clock, seam
-from resume_hooks.cli.child import make, receipt_text, require_client
-from resume_hooks.cli.options import current_folder, time_of
-from resume_hooks.cli.output import at_work, say, table
-from resume_hooks.cli.start_client import start, start_of
+from resume_hooks.cli.child import make_child, receipt_text, require_client
+from resume_hooks.cli.options import current_folder, time_of_option
+from resume_hooks.cli.output import facts_table, say, work_progress
+from resume_hooks.cli.start_client import become_client, start_of_session
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import SessionOpen, UsageError
 from resume_hooks.parts.secrets import child, findings, literals
@@ -25,8 +25,8 @@ from resume_hooks.parts.secrets.verbs import ScrubOptions
 from resume_hooks.paths import Where, project_names
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import store_of
-from resume_hooks.system.invocation import typed
-from resume_hooks.system.text import counted
+from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.text import plural
 from resume_hooks.transcripts.head_tail import HeadTail
 
 MOST_LISTED = 200  # secrets in the list for people; ``--json`` lists all
@@ -58,7 +58,7 @@ def scrub_session(options: ScrubOptions) -> int:
         require_client(options)
     named = literals.parse_named_secrets(_read_named_secrets()) if options.secret_stdin else {}
     wanted = ScrubReach(options.lineage, options.everywhere, options.backups, options.documents, options.client)
-    session = options.located_whole()
+    session = options.locate_whole_session()
     if options.in_place and session.agent != NAME:
         raise UsageError(
             _IN_PLACE, "Leave --in-place out: the child has none. Then delete the session where it was made."
@@ -74,7 +74,7 @@ def _scrub_in_child(found: ScrubFindings, options: ScrubOptions) -> int:
     if any(
         row.place.relation == OWN for row in found.places_to_change
     ):  # else the session itself is already without secrets
-        made = make(
+        made = make_child(
             options,
             child.plan_scrubbed_child(found.session, options.where, found.scanner, output_dir=options.output_dir),
         )
@@ -84,12 +84,12 @@ def _scrub_in_child(found: ScrubFindings, options: ScrubOptions) -> int:
         words = ["scrub", found.session.session_id, "--in-place"]
         words += [word for kind in options.kind for word in ("--kind", kind)]
         words += ["--secret-stdin"] if options.secret_stdin else []
-        warnings.append(_REMAIN + ("" if foreign else f" Take them out: {typed(shlex.join(words))}"))
+        warnings.append(_REMAIN + ("" if foreign else f" Take them out: {in_shell(shlex.join(words))}"))
     if found.scanner.finds_in_folder(HeadTail(found.session.path).cwd.encode("utf-8", "surrogatepass")):
         warnings.append(_IN_FOLDER)
     _print_scrub(found, options, made, warnings)
     if made is not None and made.written and options.start:
-        start(start_of(made.session_id, made.file, made.folder, options.where))
+        become_client(start_of_session(made.session_id, made.file, made.folder, options.where))
     return 0
 
 
@@ -148,7 +148,7 @@ def _facts_of_scrub(found: ScrubFindings) -> str:
     facts.append(("its secrets", _count_by_kind(kinds) or "none was found"))
     if found.open:
         facts.append(("open", found.open))
-    parts = [table(facts)]
+    parts = [facts_table(facts)]
     for state, heading in _HEADINGS.items():
         some = [row for row in found.rows if row.state == state and (row.kinds or row.why or state == REMOVED)]
         if some:
@@ -198,8 +198,8 @@ def list_secrets(options: ScrubOptions) -> int:
     if sum([bool(options.locator), options.all_sessions, options.project]) > 1:
         raise UsageError("SESSION, --all and --project exclude each other", "Give one of them.")
     sessions, reach = _sessions_listed(options)
-    since = clock.stamp(time_of(options.since)) if options.since is not None else ""
-    with at_work("Looking", quiet=options.as_json) as advance:
+    since = clock.stamp(time_of_option(options.since)) if options.since is not None else ""
+    with work_progress("Looking", quiet=options.as_json) as advance:
         found = audit_sessions(options.where, sessions=sessions, kinds=options.kind, since=since, progress=advance)
     warnings = [*found.unread, *found.warnings]
     options.emit(found, lambda: render_audit(found, reach), warnings)
@@ -208,7 +208,7 @@ def list_secrets(options: ScrubOptions) -> int:
 
 def render_audit(found: Audit, reach: str = "") -> str:
     """The list for people: secrets, oldest first, counts by kind, and what to do; ``reach`` says whose files."""
-    looked = counted(found.files, "file") + reach
+    looked = plural(found.files, "file") + reach
     if not found.leaks:
         return f"No secrets found in {looked}." + (" Some could not be looked at." if found.unread else "")
     rows = []
@@ -222,10 +222,10 @@ def render_audit(found: Audit, reach: str = "") -> str:
     counts = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
     session = next((leak.session_id for leak in found.leaks if leak.session_id), "SESSION")
     rows += [
-        f"{counted(len(found.leaks), 'place')} with secrets in {looked}: {counts}.",
+        f"{plural(len(found.leaks), 'place')} with secrets in {looked}: {counts}.",
         "Change each secret where it is valid: whoever could read these files may have it.",
-        f"Then take it out of the session and every copy of it: {typed(f'scrub {session} --in-place')}",
-        f"Or continue in a child without it; the session keeps it: {typed(f'scrub {session}')}",
+        f"Then take it out of the session and every copy of it: {in_shell(f'scrub {session} --in-place')}",
+        f"Or continue in a child without it; the session keeps it: {in_shell(f'scrub {session}')}",
         "Exports leave secrets out by themselves.",
     ]
     if any(leak.place == FOLDER for leak in found.leaks):
@@ -240,6 +240,6 @@ def _sessions_listed(options: ScrubOptions) -> tuple[set[str] | None, str]:
     if options.project:
         names = project_names(current_folder(), options.where)
         sessions = {session.session_id for session in store_of(options.where).sessions(names)}
-        return sessions, f" of this project's {counted(len(sessions), 'session')} (others: --all)"
-    session_id = options.located(foreign=True).session_id
+        return sessions, f" of this project's {plural(len(sessions), 'session')} (others: --all)"
+    session_id = options.locate_session(foreign=True).session_id
     return {session_id}, f" of session {session_id[:8]} alone (others: --project, --all)"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from resume_hooks.clock import minute
 from resume_hooks.reading.outline import BRANCH, COMPACTED
-from resume_hooks.system.text import counted
+from resume_hooks.system.text import plural
 from resume_hooks.transcripts.records import Record, objects, string
 
 USER, ASSISTANT, SUMMARY = "user", "assistant", "summary"
@@ -43,7 +43,7 @@ class TurnPart(NamedTuple):
             minute(self.time),
             ", ".join([*tools, f"{more} more"] if more > 0 else tools),
             f"{self.failed:,} failed" if self.failed else "",
-            counted(self.tokens, "token") if self.tokens else "",
+            plural(self.tokens, "token") if self.tokens else "",
             PLACES.get(self.place, ""),
         )
         return [fact for fact in facts if fact]
@@ -79,12 +79,12 @@ class SessionPart(NamedTuple):
             ("Branch", self.branch),
             ("Time", f"{minute(self.created)} to {minute(self.ended)} UTC"),
             ("Turns", f"{len(self.turns):,}"),
-            ("Context", counted(self.tokens, "token") if self.tokens else ""),
+            ("Context", plural(self.tokens, "token") if self.tokens else ""),
             ("Models", ", ".join(self.models)),
             ("Client", self.versions),
             ("Came from", f"{self.kind} of {self.parent}" if self.parent else ""),
-            ("Taken over", f"{counted(self.taken_over, 'record')}, shown above" if self.taken_over else ""),
-            ("Damaged", f"{counted(self.damaged, 'line')} could not be read" if self.damaged else ""),
+            ("Taken over", f"{plural(self.taken_over, 'record')}, shown above" if self.taken_over else ""),
+            ("Damaged", f"{plural(self.damaged, 'line')} could not be read" if self.damaged else ""),
         ]
         return [(name, value) for name, value in facts if value]
 
@@ -178,19 +178,19 @@ class EndPart(NamedTuple):
     @property
     def sentences(self) -> list[str]:
         """What the document leaves out, one sentence each."""
-        places = f", in {counted(self.folders, 'place')}" if self.folders else ""
+        places = f", in {plural(self.folders, 'place')}" if self.folders else ""
         homes = f"Home folders are shown as ~{places}."
         if self.secrets is None:
             rows = ["Nothing was taken out: secrets and home folders stand as they were."]
         elif self.secrets:
             kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(self.secrets.items()))
-            rows = [f"{counted(sum(self.secrets.values()), 'secret')} taken out ({kinds}). {homes}"]
+            rows = [f"{plural(sum(self.secrets.values()), 'secret')} taken out ({kinds}). {homes}"]
         else:
             rows = [f"No secrets were found. {homes}"]
         if self.cut:
-            rows.append(f"{counted(self.cut, 'long text')} cut, each with a notice.")
+            rows.append(f"{plural(self.cut, 'long text')} cut, each with a notice.")
         if self.pictures:
-            rows.append(f"{counted(self.pictures, 'image')} not looked into for secrets.")
+            rows.append(f"{plural(self.pictures, 'image')} not looked into for secrets.")
         return rows
 
 

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from resume_hooks.cli.options import current_folder
-from resume_hooks.cli.output import say, table, watched
+from resume_hooks.cli.output import facts_table, say, scan_progress
 from resume_hooks.errors import OutputFailed, UsageError
 from resume_hooks.parts.share.export import FORMS, HTML, JSON
 from resume_hooks.parts.share.export.document import Document, DocumentOptions, sessions_of_lineage
@@ -32,7 +32,7 @@ def export_session(options: ExportOptions) -> None:
             "Write a page or Markdown; or bundle what this makes: resume-hooks fork --to claude",
         )
     sessions, warnings = lineage_or_alone(session, options)
-    with watched(session.path, quiet=options.as_json) as watching:
+    with scan_progress(session.path, quiet=options.as_json) as watching:
         document = Document(sessions, document_options, options.where, watching)
     if not document_options.redact:
         warnings.append("Nothing was taken out: look for secrets before you give it away.")
@@ -121,7 +121,7 @@ def _export_text(data: dict[str, Any]) -> str:
         facts.append(("images", f"{data['images']:,}, not looked into"))
     if data["cut"]:
         facts.append(("cut", f"{data['cut']:,} long texts, each with a notice (--max-chars 0 for all of them)"))
-    return table(facts) + ("" if data["written"] else "\n\nNothing was written.")
+    return facts_table(facts) + ("" if data["written"] else "\n\nNothing was written.")
 
 
 def left_out_text(secrets: dict[str, int] | None) -> str:

@@ -7,9 +7,9 @@ import os
 import sys
 from collections.abc import Iterator
 
-from resume_hooks.cli.child import answer, checks_text, require_client, require_folder
+from resume_hooks.cli.child import checks_text, print_child, require_client, require_folder
 from resume_hooks.cli.options import current_folder
-from resume_hooks.cli.output import table
+from resume_hooks.cli.output import facts_table
 from resume_hooks.cli.with_fields import With
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import carry_out
@@ -24,7 +24,7 @@ from resume_hooks.paths import Where, canonical
 from resume_hooks.sessions.locator_forms import IMPORT_ADDRESS, is_address
 from resume_hooks.sessions.project_folder import only_maker
 from resume_hooks.storage.staging import MAX_BYTES, PIECE, file_chunks, taken_in
-from resume_hooks.system.text import counted, plain_line
+from resume_hooks.system.text import plain_line, plural
 
 STDIN = "-"
 UNVERIFIED = "What it says is not verified: it is whatever its author wrote."
@@ -45,14 +45,14 @@ def import_transcript(options: ImportOptions) -> None:
             made = found[-1].receipt
             made = made._replace(warnings=(*made.warnings, *warnings))
             bundle = {"imported": None, "bundle": found}
-            answer(options, made, bundle, lambda: _bundle_text(taken, found, whole=options.whole))
+            print_child(options, made, bundle, lambda: _bundle_text(taken, found, whole=options.whole))
             return
         if options.whole:
             raise UsageError(f"{taken.name} is a transcript, not a bundle", "--whole is for bundles: leave it out.")
         decided, made = _bring_transcript(taken, wish)
     known = None if decided.existing is None or options.force else decided.existing.session_id
     more = {"imported": With(decided, {"existing": known}), "bundle": []}
-    answer(options, made, more, lambda: _import_text(decided, made, known=bool(known)))
+    print_child(options, made, more, lambda: _import_text(decided, made, known=bool(known)))
 
 
 def bring_in(source: str, home: str) -> tuple[Receipt, str]:
@@ -95,7 +95,7 @@ def _read_stdin() -> Iterator[bytes]:
 
 def _import_text(decided: ImportPlan, made: Receipt, *, known: bool) -> str:
     if known:
-        return table(
+        return facts_table(
             [
                 ("known", "the same was imported before, so nothing was written (--force makes another)"),
                 ("title", made.title),
@@ -107,13 +107,13 @@ def _import_text(decided: ImportPlan, made: Receipt, *, known: bool) -> str:
         )
     damaged = f", {decided.damaged:,} damaged" if decided.damaged else ""
     hidden = f"; {decided.hidden:,} of them the model reads and the screen does not show" if decided.hidden else ""
-    return table(
+    return facts_table(
         [
             ("imported" if made.written else "would import", made.title),
             ("from", plain_line(decided.source.name)),
             ("sha256", decided.source.sha256),
             *([("id", made.session_id), ("file", made.file)] if made.written else []),
-            ("took over", f"{counted(decided.records, 'record')} of {counted(decided.lines, 'line')}{damaged}{hidden}"),
+            ("took over", f"{plural(decided.records, 'record')} of {plural(decided.lines, 'line')}{damaged}{hidden}"),
             ("tokens", f"about {made.tokens_after:,}"),
             ("checks", checks_text(made)),
             ("note", UNVERIFIED),
@@ -128,8 +128,8 @@ def _bring_bundle(taken: ImportSource, wish: BundleOptions) -> tuple[list[Import
         found = import_sessions(packed, taken.name, wish, Where())
         damaged = sum(each.sums.damaged for each in packed)
         lost = sum(each.sums.left_out + each.refused for each in packed)
-    said = [f"{counted(damaged, 'damaged line')} left out: a bundle can't hold them."] if damaged else []
-    said += [f"{counted(lost, 'file')} beside the sessions did not come along."] if lost else []
+    said = [f"{plural(damaged, 'damaged line')} left out: a bundle can't hold them."] if damaged else []
+    said += [f"{plural(lost, 'file')} beside the sessions did not come along."] if lost else []
     return found, said + ([BACKUPS_STAY] if wish.whole else [])
 
 
@@ -142,7 +142,7 @@ def _bundle_text(taken: ImportSource, found: list[ImportedSession], *, whole: bo
     ]
     what = "whole, with what lies beside them" if whole else "their conversations alone (--whole: a bundle of your own)"
     checked = sum(len(came.receipt.checks) for came in found)
-    return table(
+    return facts_table(
         [
             *rows,
             ("from", plain_line(taken.name)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from resume_hooks.cli.output import say, table, watched
+from resume_hooks.cli.output import facts_table, say, scan_progress
 from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.parts.share.export.document import Document
 from resume_hooks.parts.share.export.shared_page import PAGE, PackedBundle, pack_bundle
@@ -13,8 +13,8 @@ from resume_hooks.parts.share.verbs import ShareOptions
 from resume_hooks.parts.share.verbs.export import export_receipt, left_out_text, lineage_or_alone, output_path
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.git_worktrees import root_above
-from resume_hooks.system.invocation import quoted, typed
-from resume_hooks.system.text import counted
+from resume_hooks.system.invocation import in_shell, quote_word
+from resume_hooks.system.text import plural
 
 TRIMMED = (
     "Trimmed content of this session is shared as placeholders. To share it whole: {command}, then share the session "
@@ -27,18 +27,18 @@ IN_REPOSITORY = "The file lies in the repository {root}: take care that no commi
 def share_session(options: ShareOptions) -> None:
     """Show what is taken out, ask, and write the file."""
     asks = options.asks("Sharing")
-    session = options.located()
+    session = options.locate_session()
     sessions, warnings = lineage_or_alone(session, options)
     trimmed = read_trimmed(session)
     if (trimmed.trimmed or trimmed.undone) and len(sessions) == 1:
-        warnings = [*warnings, TRIMMED.format(command=typed(f"untrim {session.session_id[:8]} --all"))]
-    with watched(session.path, quiet=options.as_json) as watching:
+        warnings = [*warnings, TRIMMED.format(command=in_shell(f"untrim {session.session_id[:8]} --all"))]
+    with scan_progress(session.path, quiet=options.as_json) as watching:
         document = Document(sessions, PAGE, options.where, watching)
     path = output_path(options.output, document.name)
     over = require_replaceable(path, force=options.force)
     with pack_bundle(document, options.where) as bundle:
         if asks:
-            say(table(_counts_of_taken(bundle)))
+            say(facts_table(_counts_of_taken(bundle)))
         agreed = options.agreed(f"Write that to {path}?", asks=asks)
         written = (
             write_document(path, bundle.chunks(document), over) if agreed else measure_chunks(bundle.chunks(document))
@@ -56,10 +56,10 @@ def share_session(options: ShareOptions) -> None:
         ("size", f"{size_text(written.size)}, of it {size_text(bundle.size)} the session, packed"),
         *([] if asks else _counts_of_taken(bundle)),
         ("to read it", "open it in a browser"),
-        ("to go on", f"resume-hooks import {quoted(path.rpartition('/')[2])}"),  # in another one's shell
+        ("to go on", f"resume-hooks import {quote_word(path.rpartition('/')[2])}"),  # in another one's shell
     ]
     last = "" if agreed else "\n\nNothing was written."
-    options.emit(data, lambda: table(facts) + last, warnings)
+    options.emit(data, lambda: facts_table(facts) + last, warnings)
 
 
 def _counts_of_taken(bundle: PackedBundle) -> list[tuple[str, object]]:
@@ -67,6 +67,6 @@ def _counts_of_taken(bundle: PackedBundle) -> list[tuple[str, object]]:
     taken = bundle.taken
     rows: list[tuple[str, object]] = [
         ("secrets", left_out_text(dict(taken.kinds))),
-        ("home folders", f"{counted(taken.folders, 'place')}, shown as ~"),
+        ("home folders", f"{plural(taken.folders, 'place')}, shown as ~"),
     ]
     return rows + ([("images", f"{taken.pictures:,}, not looked into")] if taken.pictures else [])

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from resume_hooks import clock
-from resume_hooks.cli.options import folder_of, time_of
-from resume_hooks.cli.output import at_work, columns
+from resume_hooks.cli.options import project_folder_of_option, time_of_option
+from resume_hooks.cli.output import column_table, work_progress
 from resume_hooks.cli.with_fields import With
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.stats.cache import gather_counts
@@ -26,9 +26,9 @@ from resume_hooks.parts.stats.verbs import StatsOptions
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import ALL
 from resume_hooks.sessions.lineage_block import size_text
-from resume_hooks.system.git_worktrees import project_at
-from resume_hooks.system.invocation import typed
-from resume_hooks.system.text import counted, plain_line
+from resume_hooks.system.git_worktrees import project_of_folder
+from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.text import plain_line, plural
 
 SHOWN_PARTS = 6  # entries of our folder that are shown, the largest ones
 
@@ -37,13 +37,13 @@ def print_stats(options: StatsOptions) -> None:
     """Print the figures."""
     options.refuse_together("since", "month")
     options.refuse_together("everywhere", "project")
-    day = clock.stamp(time_of(options.since))[:10] if options.since else ""  # "" for all there is
+    day = clock.stamp(time_of_option(options.since))[:10] if options.since else ""  # "" for all there is
     if options.month:
         day = f"{datetime.now(UTC):%Y-%m}-01"
-    folder = folder_of(options.project)
-    with at_work("Counting", quiet=options.as_json) as told:
+    folder = project_folder_of_option(options.project)
+    with work_progress("Counting", quiet=options.as_json) as told:
         gathered = gather_counts(options.where, told)
-    project = None if options.everywhere else project_at(folder, options.where)
+    project = None if options.everywhere else project_of_folder(folder, options.where)
     wanted = [
         one
         for one in gathered.transcripts
@@ -93,8 +93,8 @@ def _prices_text(rows: Sequence[Price], heading: str) -> str:
         )
         for row in rows
     ]
-    advice = typed(f"config compaction {_setting_of_price(best)}") if best.line else "none, as it was"
-    return "\n\n".join((heading, columns(heads, cells), f"Least, by cost alone: {advice}", ASSUMED))
+    advice = in_shell(f"config compaction {_setting_of_price(best)}") if best.line else "none, as it was"
+    return "\n\n".join((heading, column_table(heads, cells), f"Least, by cost alone: {advice}", ASSUMED))
 
 
 def _setting_of_price(row: Price) -> str:
@@ -104,9 +104,9 @@ def _setting_of_price(row: Price) -> str:
 def _heading_of_stats(data: dict[str, Any]) -> str:
     where = "every project" if data["scope"] == "all" else plain_line(data["scope"])
     gone = f", {data['gone']:,} of them deleted since" if data["gone"] else ""
-    agents = f"; {counted(data['agents'], 'sub-agent')}" if data["agents"] else ""
+    agents = f"; {plural(data['agents'], 'sub-agent')}" if data["agents"] else ""
     since = f" since {data['since']}" if data["since"] else ""
-    return f"{counted(data['sessions'], 'session')} with a turn or an answer of {where}{since}{gone}{agents}"
+    return f"{plural(data['sessions'], 'session')} with a turn or an answer of {where}{since}{gone}{agents}"
 
 
 def _stats_text(found: Figures, state: Sequence[FolderSize], heading: str) -> str:
@@ -120,7 +120,7 @@ def _stats_text(found: Figures, state: Sequence[FolderSize], heading: str) -> st
         )
         for row in found.months
     ]
-    tables = [columns(heads, months)]
+    tables = [column_table(heads, months)]
     heads = ("MADE IN", "KIND", "MADE", "USED", "BEFORE", "AFTER", "SAVED")
     savings = [
         (
@@ -131,17 +131,17 @@ def _stats_text(found: Figures, state: Sequence[FolderSize], heading: str) -> st
         )
         for row in found.savings
     ]
-    tables.append(columns(heads, savings, words=2))
+    tables.append(column_table(heads, savings, words=2))
     stretches = [
         (plain_line(row.kind), *(f"{number:,}" for number in (row.times, row.edited, row.median, row.p75)))
         for row in found.stretches
     ]
-    tables.append(columns(("FIRST EDIT AFTER A", "TIMES", "EDITED", "CALLS BEFORE", "75 %"), stretches))
+    tables.append(column_table(("FIRST EDIT AFTER A", "TIMES", "EDITED", "CALLS BEFORE", "75 %"), stretches))
     hooks = [
         (row.event, "ours" if row.ours else "others", f"{row.times:,}", f"{row.median:,} ms", f"{row.high:,} ms")
         for row in found.hooks
     ]
-    tables.append(columns(("HOOK", "WHOSE", "TIMES", "MEDIAN", f"{HIGH} %"), hooks, words=2))
+    tables.append(column_table(("HOOK", "WHOSE", "TIMES", "MEDIAN", f"{HIGH} %"), hooks, words=2))
     sizes = ", ".join(f"{plain_line(part.name)} {size_text(part.size)}" for part in state[:SHOWN_PARTS] if part.size)
     ours = f"Our folder: {size_text(sum(part.size for part in state))}{f' ({sizes})' if sizes else ''}"
     return "\n\n".join(part for part in (heading, *tables, ours if state else "") if part)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from resume_hooks.cli.options import current_folder, located, time_of
-from resume_hooks.cli.output import table
-from resume_hooks.cli.start_client import start, start_of
+from resume_hooks.cli.options import current_folder, locate_session, time_of_option
+from resume_hooks.cli.output import facts_table
+from resume_hooks.cli.start_client import become_client, start_of_session
 from resume_hooks.clock import minute
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.team import joined, sharing, team_file
@@ -28,8 +28,8 @@ from resume_hooks.paths import Where, canonical
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import require_whole
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.system.invocation import typed
-from resume_hooks.system.text import counted
+from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.text import plural
 
 _MORE = ["There may be more: the latest are listed. Every act takes an id or a title of any."]
 
@@ -67,7 +67,7 @@ def pull(options: PullOptions) -> None:
         gone = fetching.drop_gone(db, options.where)
         wanted = [named(options.locator, db)] if options.locator else []
         paths = [fetching.pull(session, db, options.where) for session in wanted]
-    lines = [typed(f"outline {path}") for path in paths] + [f"{session_id} is gone" for session_id in gone]
+    lines = [in_shell(f"outline {path}") for path in paths] + [f"{session_id} is gone" for session_id in gone]
     data = {"files": paths, "gone": gone, "written": bool(paths or gone)}
     whose = ["It was a member's who left: nobody verified what it says." for session in wanted if session.given]
     answer(options, data, lambda: "\n".join(lines) or "Nothing to do.", [*whose, *db.notes])
@@ -114,16 +114,16 @@ def resume(options: ResumeOptions) -> None:
         ("in a shell", made.shell),
     ]
     data = {"sessions": [wanted], "receipt": made, "written": made.written}
-    answer(options, data, lambda: table(facts), [*made.warnings, *notes, *db.notes])
+    answer(options, data, lambda: facts_table(facts), [*made.warnings, *notes, *db.notes])
     if options.start and not options.dry_run:
-        start(start_of(came.session_id, made.file or made.parent_file, home, options.where))
+        become_client(start_of_session(came.session_id, made.file or made.parent_file, home, options.where))
 
 
 def share(options: ShareOptions) -> None:
     """Give a session to others."""
     if options.until and options.whom in {"project", "team"}:
         raise UsageError("--until is for a single member", "Unshare a session to end what all may see.")
-    until = time_of(options.until) if options.until else None
+    until = time_of_option(options.until) if options.until else None
     _on_own(options, lambda db, session: sharing.share(session, options.whom, until, db), f"with {options.whom}")
 
 
@@ -140,13 +140,13 @@ def forget(options: ForgetOptions) -> None:
         session = named(options.locator, db, mine=True)
         agreed = options.agreed(f"Forget '{session.title}' ({session.session_id}), for good?", asks=asks)
         copies = sharing.forget(session.session_id, db, options.where) if agreed else 0
-    text = f"Forgotten: {session.title}, of {counted(copies, 'machine')}." if agreed else "Nothing was forgotten."
+    text = f"Forgotten: {session.title}, of {plural(copies, 'machine')}." if agreed else "Nothing was forgotten."
     answer(options, {"sessions": [session], "copies": copies, "written": agreed}, lambda: text)
 
 
 def _sent(locator: str | None, where: Where) -> SessionFile:
     """The session that a locator names. UsageError for another agent's."""
-    session = located(locator, where, foreign=bool(locator))
+    session = locate_session(locator, where, foreign=bool(locator))
     require_whole(session)
     if session.agent != NAME:
         remedy = f"A fork is sent: resume-hooks fork {session.session_id} --to claude"

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from resume_hooks.cli.options import VerbOptions, folder_of, refuse_unknown, time_of
-from resume_hooks.cli.output import columns, emit
+from resume_hooks.cli.options import VerbOptions, project_folder_of_option, refuse_unknown, time_of_option
+from resume_hooks.cli.output import column_table, emit
 from resume_hooks.cli.verbs import search as core
 from resume_hooks.clock import minute
 from resume_hooks.errors import SessionNotFound
@@ -22,7 +22,7 @@ from resume_hooks.parts.team.team_file import Team, found
 from resume_hooks.parts.team.verbs import SearchOptions
 from resume_hooks.system.invocation import is_model
 from resume_hooks.system.processes import is_below_client
-from resume_hooks.system.text import counted, plain_line
+from resume_hooks.system.text import plain_line, plural
 
 if TYPE_CHECKING:
     from resume_hooks.parts.team.pushing import Pushed
@@ -41,8 +41,8 @@ def answer_search(options: SearchOptions | core.SearchOptions, *, mine: bool = F
     refuse_unknown(options.words)
     from resume_hooks.parts.team import finding  # only who searches waits for it
 
-    since = time_of(options.since).isoformat() if options.since else None
-    project = joined.project_of(folder_of(options.project)) if options.project else ""
+    since = time_of_option(options.since).isoformat() if options.since else None
+    project = joined.project_of(project_folder_of_option(options.project)) if options.project else ""
     with connected_to_read(options) as db:
         among = finding.Narrowing(since, mine, project)
         hits, searched = finding.find(options.words, db, among, most=min(options.limit, 100))
@@ -80,7 +80,7 @@ def lineage(options: VerbOptions, here: Callable[[VerbOptions], list[Ancestor]])
 
 def _hits_text(hits: Sequence[TeamHit]) -> str:
     """Hits for people and models: who said it and where, then the words around."""
-    lines = [f"{counted(len(hits), 'hit')} in the team · {EVIDENCE}"]
+    lines = [f"{plural(len(hits), 'hit')} in the team · {EVIDENCE}"]
     for hit in hits:
         lines += [
             "",
@@ -107,7 +107,7 @@ def pushed_text(done: Sequence[Pushed], *, written: bool) -> str:
     ]  # fmt: skip
     kinds = sum((Counter(each.secrets) for each in done), Counter[str]())
     left = "; ".join(f"{count:,} {kind}" for kind, count in sorted(kinds.items()))
-    shown = columns(("session", "result", "records", "bytes", "stored", "secrets"), rows, 2) or "Nothing to push."
+    shown = column_table(("session", "result", "records", "bytes", "stored", "secrets"), rows, 2) or "Nothing to push."
     return f"{shown}\n\n{textwrap.fill(f'secrets left out: {left}', 100, break_on_hyphens=False)}" if left else shown
 
 
@@ -134,4 +134,6 @@ def sessions_text(found: Sequence[TeamSession]) -> str:
          each.session_id, f"{each.records:,}"]
         for each in found
     ]  # fmt: skip
-    return columns(("title", "owner", "machine", "seen by", "ended", "id", "records"), rows, 6) or "No session yet."
+    return (
+        column_table(("title", "owner", "machine", "seen by", "ended", "id", "records"), rows, 6) or "No session yet."
+    )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from resume_hooks.cli.options import folder_of
-from resume_hooks.cli.output import table
+from resume_hooks.cli.options import project_folder_of_option
+from resume_hooks.cli.output import facts_table
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.team import joined, rows, team_file
 from resume_hooks.parts.team.connect import VERSION, connected, form_of, schema, service_named
@@ -18,7 +18,7 @@ from resume_hooks.parts.team.verbs import (
     StatusOptions,
 )
 from resume_hooks.parts.team.verbs.team_answer import answer
-from resume_hooks.system.text import counted
+from resume_hooks.system.text import plural
 
 _HELD = (
     "select detail->>'held', detail->>'as' from team.audit where login = session_user and act = %s"
@@ -61,7 +61,7 @@ def join(options: JoinOptions) -> None:
 def projects(options: ProjectsOptions) -> None:
     """Print the projects, after changing them if that was asked."""
     team = joined.required(options.where)
-    key, change, text = joined.project_of(folder_of(options.project)), options.change, ""
+    key, change, text = joined.project_of(project_folder_of_option(options.project)), options.change, ""
     if change in {"admit", "dismiss"}:
         if not options.member:
             raise UsageError(f"Whom to {change}?", f"resume-hooks team projects {change} MEMBER")
@@ -109,9 +109,7 @@ class _Held(NamedTuple):
 
 
 def _held_text(held: _Held) -> str:
-    return (
-        f"\nAn open transaction holds {counted(held.sessions, 'session')}: end it, and do the same of '{held.login}'."
-    )
+    return f"\nAn open transaction holds {plural(held.sessions, 'session')}: end it, and do the same of '{held.login}'."
 
 
 def status(options: StatusOptions) -> None:
@@ -125,11 +123,11 @@ def status(options: StatusOptions) -> None:
     facts = [
         ("team", f"{team.service} as {team.login}"),
         ("projects", ", ".join(team.projects) or "none"),
-        ("behind", counted(len(waiting), "session")),
+        ("behind", plural(len(waiting), "session")),
         ("last push", team_file.last_push(options.where)),
     ]
     facts += [("not pushed", failing.sentence), ("remedy", failing.remedy)] if failing else []
-    answer(options, data, lambda: table(facts))
+    answer(options, data, lambda: facts_table(facts))
 
 
 def leave(options: LeaveOptions) -> None:
