@@ -1,4 +1,4 @@
-"""Which messages of a talk an opening holds, and how much of each, within its room.
+"""Chooses the messages of a talk for an opening, and the part of each, within the opening's room.
 
 First what was said since the last request; then what the user said, the latest first; then what the assistant said last
 before each next prompt, the last third of it whole and the conclusions of the rest; then, briefly, what it said between
@@ -28,7 +28,7 @@ Size = Callable[[TalkMessage, str], int]  # characters that a message takes with
 def chosen_talk(
     messages: Sequence[TalkMessage], room: int, size: Size, current: int, *, is_whole: bool = False
 ) -> dict[int, str]:
-    """The places of the messages that are shown, each with what is shown of it; ``is_whole``: all of all.
+    """The places of the shown messages, each with the text to show; ``is_whole``: all texts whole.
 
     From the place ``current`` on they were said since the last request.
     """
@@ -70,21 +70,21 @@ class _Choice:
         return [at for at in found if self._messages[at].kind is kind]
 
     def add_summary(self, needed: int) -> None:
-        """Show what the client summed up last, where what was said takes more than the room, ``needed`` characters."""
+        """Show the client's last summary if the talk, of ``needed`` characters, exceeds the room."""
         summaries = self.places_of_kind(Kind.SUMMARY)
         if needed > self._room and summaries:
             text = self._messages[summaries[0]].text
             self.add(summaries[0], talk.shorten_text(text, round(self._room * SUMMARY_PART)))
 
     def add_current(self, current: int) -> None:
-        """Show what was said since the last request, the latest first, in a part of the room."""
+        """Show the messages since the last request, the latest first, in a part of the room."""
         least = self._room - round(self._room * CURRENT_PART)
         for at in range(len(self._messages) - 1, current - 1, -1):
             if self._room > least:
                 self.add(at, self._messages[at].text)
 
     def add(self, at: int, text: str) -> bool:
-        """Show so much of a message, in place of what was chosen of it before; whether there was room."""
+        """Show this text of a message, in place of an earlier choice; whether there was room."""
         if self._room < LEAST:
             return False
         message = self._messages[at]
