@@ -21,7 +21,7 @@ from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.system.text import counted, plain_line, quoted_name
 
 FILES = 8  # files with changes that are not committed that are named
-_DETACHED = "HEAD"  # what the client notes for a branch where there is none
+_DETACHED = "HEAD"  # the client's note in place of a branch
 RUNNING = 3  # sub-agents and commands at work that are named
 PLAN = 4_000  # characters of a plan in which its title is looked for
 CUT_OFF = 460  # characters of a call that was not answered

@@ -53,7 +53,7 @@ class RepositoryState(NamedTuple):
 
 
 class GitQuery:
-    """Queries to git that run in parallel; ``answer`` collects the answers that came in time. Used with ``with``."""
+    """Queries to git that run in parallel; ``collect_answers`` returns those that came in time. Used with ``with``."""
 
     def __init__(self, folder: str, since: str, where: Where) -> None:
         self._deadline = time.monotonic() + PATIENCE
@@ -89,7 +89,7 @@ class GitQuery:
         self._asking.join()  # it waits no longer than git has
         self._closing.close()
 
-    def answer(self) -> RepositoryState:
+    def collect_answers(self) -> RepositoryState:
         """The answers that git gave in time; queries that still run are ended."""
         if not self._root:
             return RepositoryState("")

@@ -92,11 +92,13 @@ def _messages_said(facts: LineageFacts) -> list[_Said]:
         return shown_text(quote.text, REPORT if quote.place.order < answered else MESSAGE)
 
     found = _Choice()
-    found.add(reversed(facts.prompts.said), Kind.REQUEST, request_text)
-    found.add(reversed(closing), Kind.CLOSING, lambda quote: shown_text(quote.text, MESSAGE))
-    found.add(reversed(facts.summaries), Kind.SUMMARY, lambda quote: shown_text(quote.text, SUMMARY))
-    found.add(narration, Kind.NARRATION, lambda quote: _without_announcements(shown_text(quote.text, NARRATION)))
-    found.add(reversed(facts.reports), Kind.REPORT, report_text)
+    found.add_messages(reversed(facts.prompts.said), Kind.REQUEST, request_text)
+    found.add_messages(reversed(closing), Kind.CLOSING, lambda quote: shown_text(quote.text, MESSAGE))
+    found.add_messages(reversed(facts.summaries), Kind.SUMMARY, lambda quote: shown_text(quote.text, SUMMARY))
+    found.add_messages(
+        narration, Kind.NARRATION, lambda quote: _without_announcements(shown_text(quote.text, NARRATION))
+    )
+    found.add_messages(reversed(facts.reports), Kind.REPORT, report_text)
     return found.said
 
 
@@ -119,7 +121,7 @@ class _Choice:
         self._room = STORED
         self._known: set[tuple[Kind, str]] = set()
 
-    def add(self, quotes: Iterable[Quote], kind: Kind, worded: Callable[[Quote], str]) -> None:
+    def add_messages(self, quotes: Iterable[Quote], kind: Kind, worded: Callable[[Quote], str]) -> None:
         """Add messages of a kind, without those that a later one repeats."""
         looked_at = 0
         for quote in quotes:
