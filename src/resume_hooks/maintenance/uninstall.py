@@ -90,11 +90,11 @@ def paths_that_stay(state: str, goes: Collection[str]) -> list[str]:
         paths = (os.path.join(folder, name) for name in sorted(os.listdir(folder)))
         return [path for path in paths if path not in goes]
 
-    def stays(path: str) -> bool:
+    def path_stays(path: str) -> bool:
         return os.path.basename(path) not in FOLDERS or not os.path.isdir(path) or bool(_other_paths(path))
 
     try:
-        return [path for path in _other_paths(state) if stays(path)] if os.path.isdir(state) else []
+        return [path for path in _other_paths(state) if path_stays(path)] if os.path.isdir(state) else []
     except OSError:
         return [state]
 

@@ -50,7 +50,7 @@ END = b"]}"
 MAX_FILE = 32 * 1024 * 1024  # bytes of a file beside a transcript that goes along
 MAX_FILES = 20_000  # files beside a transcript that go along
 MAX_SESSIONS = 1_000  # sessions in one bundle
-_MEDIA = b'"type":"base64"'  # of a block that is no text
+_MEDIA = b'"type":"base64"'  # of a block that is not text
 ABOUT = ".meta.json"  # what the name of a file ends with that tells what a sub-agent is
 
 DAMAGED, STAYED = "damaged-line", "file-checkpoint-left-behind"

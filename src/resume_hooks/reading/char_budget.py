@@ -13,7 +13,7 @@ from resume_hooks.system.text import plural
 
 INDENT = "  "  # before every line of foreign text, so that a line at the margin is always one of ours
 VOICE = 4  # how much more of the room a prompt or an answer gets than the output of a tool
-LEAST = 160  # characters that a cut text has at least with its notice; a text of less than that is no use
+LEAST = 160  # characters that a cut text has at least with its notice; a shorter text is useless
 GAP = 160  # characters that are kept free for the line that tells of a gap
 TAIL_SHARE = 3  # of the output of a tool a third of the room is for its end, where errors stand
 WHOLE = 20_000  # characters of a record that ``read`` prints unasked

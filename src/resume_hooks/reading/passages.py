@@ -62,7 +62,7 @@ class Passage(NamedTuple):
 
     @property
     def word(self) -> str:
-        """What names the record behind a session: its line, or of one that was not counted its uuid and its place.
+        """The record's name after a session's: its line, or the uuid and place of one that was not counted.
 
         The uuid stays where the file is rewritten; the place finds it at once, and tells it from others of that uuid.
         """
@@ -72,7 +72,7 @@ class Passage(NamedTuple):
 
     @property
     def characters(self) -> int:
-        """Of the whole text, which ``text`` may be less of."""
+        """Characters of the whole text, of which ``text`` may be a part."""
         return len(self.shown.text)
 
     def piece(self, names: TranscriptNames, limit: int = 0, *, with_turn: bool = False) -> TextPiece:

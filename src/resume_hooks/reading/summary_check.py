@@ -46,7 +46,7 @@ _UNITS = ("", "s", "ms", "k", "kb", "mb", "gb", "x", "px", "st", "nd", "rd", "th
 """Units that may stand right after a number, also where the summary has a space between them."""
 
 _THOUSAND = re.compile(r"(?<=[0-9])(?=(?:[0-9]{3})+\Z)")
-_ALONE = rb"(?![0-9\t]|\xe2\x86\x92)"  # behind a number that is no other one, and not the number of a line
+_ALONE = rb"(?![0-9\t]|\xe2\x86\x92)"  # after a number that is not part of another one, and not the number of a line
 _ABOUT = re.compile(
     r"(?:~|\u2248|\babout|\baround|\broughly|\bover|\bnearly|\balmost|\blines?|[-\u2013])\s*\Z", re.IGNORECASE
 )
@@ -212,7 +212,7 @@ class _Places:
                 self._by_word.setdefault(word, []).append((claim.pattern, places))
         self._wanted = {*self._by_word, *self._prose}
 
-    def take(self, reference: str, text: str) -> None:
+    def take_record(self, reference: str, text: str) -> None:
         at = len(self._records)
         self._records.append((reference, len(text)))
         low = text.lower().encode("utf-8", "replace")
@@ -226,7 +226,7 @@ class _Places:
                 if len(prose) >= COMMON and not claims:
                     self._wanted.discard(word)
 
-    def best(self, sentence: _Sentence) -> str:
+    def best_record(self, sentence: _Sentence) -> str:
         """The reference of the record that shows a sentence; ``""`` where no record has all its claims."""
         places = [self.of[claim] for claim in sentence.claims]
         shown = set.intersection(*places)
@@ -268,7 +268,7 @@ def checked(text: str, said: Iterable[tuple[str, str]]) -> CheckedSummary:
     pieces = [(piece, _sentence_of_piece(piece) if says else None) for piece, says in _pieces_of_text(text)]
     places = _Places([sentence for _, sentence in pieces if sentence])
     for reference, words in said:
-        places.take(reference, words)
+        places.take_record(reference, words)
     tied = marked = 0
     out: list[str] = []
     for piece, sentence in pieces:
@@ -279,7 +279,7 @@ def checked(text: str, said: Iterable[tuple[str, str]]) -> CheckedSummary:
             marked += 1
             names = (_STOPS.sub("", name[:WIDEST]) for name in dict.fromkeys(absent))
             out += [f" [{ABSENT}: {', '.join(islice(names, NAMED))}]"] if ABSENT not in piece else []
-        elif sentence.tells and (best := places.best(sentence)):
+        elif sentence.tells and (best := places.best_record(sentence)):
             tied += 1
             out += [f" ({best})"] if best not in sentence.known else []
     return CheckedSummary("".join(out), sum(sentence is not None for _, sentence in pieces), tied, marked)

@@ -25,7 +25,7 @@ from resume_hooks.reading.digest import repository
 repository.PATIENCE = 60  # under strace everything takes its time
 environ = json.loads(sys.argv[2])
 with repository.GitQuery(sys.argv[1], "2001-01-01T00:00:00.000Z", Where(environ)) as query:
-    state = query.answer()
+    state = query.collect_answers()
 print(json.dumps([state.line, sorted(state.dirty)]))
 """
 HOLDS = """

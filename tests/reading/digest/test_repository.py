@@ -45,7 +45,7 @@ def asked(folder: Path, environ: Mapping[str, str] | None = None, wait: float = 
     env = {"PATH": os.environ["PATH"], "HOME": str(folder.parent), **(environ or {})}
     with GitQuery(str(folder), LONG_AGO, Where(env)) as question:
         time.sleep(wait)
-        return question.answer()
+        return question.collect_answers()
 
 
 def patiently(folder: Path) -> RepositoryState:
@@ -250,7 +250,7 @@ def test_a_worktree(repo: Path) -> None:
 def test_no_repository(folder: str) -> None:
     """Nothing is said, and nothing is asked of a folder that is not named whole."""
     with GitQuery(folder, LONG_AGO, Where({"PATH": os.environ["PATH"]})) as question:
-        assert question.answer() == RepositoryState("")
+        assert question.collect_answers() == RepositoryState("")
 
 
 def test_no_git(repo: Path) -> None:

@@ -133,10 +133,10 @@ def answer_line_search(
     scope = replace(scope, file=asked.tail, helpers=True, asking="")
     sought = Sought((name_term_of(asked).forms,), meant(scope, where))
 
-    def search(index: OpenIndex) -> SearchResult:
+    def search_line(index: OpenIndex) -> SearchResult:
         return _search_edits_of_line(index, asked, scope, Query(options.file, (), ()), where)
 
-    return in_index(search, scope, where, sought, limit=limit, progress=progress)
+    return in_index(search_line, scope, where, sought, limit=limit, progress=progress)
 
 
 def _search_edits_of_line(index: OpenIndex, asked: AskedLine, scope: Scope, query: Query, where: Where) -> SearchResult:

@@ -231,7 +231,7 @@ def _wanted_files(history: FileHistory, aimed: Aim, root: ProjectRoot, folder: S
             if backup.version == FIRST:
                 first.setdefault(path, backup)
 
-    def source(backup: Backup) -> StoredContent | None:
+    def source_of_backup(backup: Backup) -> StoredContent | None:
         """The file that holds a backup; None where there was no file."""
         return None if backup.name is None else StoredContent(folder.root, (*folder.parts, backup.name))
 
@@ -245,5 +245,5 @@ def _wanted_files(history: FileHistory, aimed: Aim, root: ProjectRoot, folder: S
         if edit is not None and edit.line > line:
             expected = Expected(edit.digest) if edit.digest else None
         elif newest.name != "":
-            expected = Expected(source=source(newest))
-        yield WantedFile(place, source(found), expected=expected, folder=found.folder)
+            expected = Expected(source=source_of_backup(newest))
+        yield WantedFile(place, source_of_backup(found), expected=expected, folder=found.folder)

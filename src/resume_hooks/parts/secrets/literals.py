@@ -151,7 +151,7 @@ class _Form(NamedTuple):
     goes_on: bool = False
     alone: bool = False
 
-    def end(self, text: str, start: int) -> int:
+    def end_of_form(self, text: str, start: int) -> int:
         """The end of the form that begins at ``start``; 0 if it does not stand there."""
         if not text.startswith(self.text, start):
             return 0
@@ -214,7 +214,7 @@ class Literals:
         while head := self._heads.search(text, place):
             place = head.end() if _MARK.fullmatch(head[0]) else head.start() + 1
             for form in self._forms.get(head[0], ()):
-                if end := form.end(text, head.start()):
+                if end := form.end_of_form(text, head.start()):
                     yield head.start(), end, form.kind
                     place = end
                     break

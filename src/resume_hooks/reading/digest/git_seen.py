@@ -1,4 +1,4 @@
-"""What a session's own commands showed of git, for a folder in which git can't be asked any more.
+"""The state of git in the output of a session's own commands, for a folder where git can't be run any more.
 
 Invariant: everything is read from commands that ended well and from what they printed; what sub-agents and people did
 in another window is not seen.
@@ -29,7 +29,7 @@ MOST_CHECKOUTS = 3  # folders of which the branch is told
 
 
 class StatusSeen(NamedTuple):
-    """What the last ``git status`` of a session listed: the paths as it printed them, none where all was committed."""
+    """The paths in a session's last ``git status``, as printed; empty where everything was committed."""
 
     place: RecordPlace
     folder: str
@@ -58,7 +58,7 @@ class GitSeen(NamedTuple):
 
 
 def git_seen(runs: Sequence[ShellRun]) -> GitSeen:
-    """What the commands of a session show of git, oldest first."""
+    """The state of git by the commands of a session, oldest first."""
     checkouts: dict[str, CheckoutSeen] = {}
     for run in reversed(runs):
         if branch := _branch_named(run):
@@ -88,7 +88,7 @@ def _branch_named(run: ShellRun) -> str:
 
 
 def _last_status(runs: Sequence[ShellRun]) -> StatusSeen | None:
-    """The last ``git status`` that shows what was not committed, alone in its command but for a ``cd``."""
+    """The last ``git status`` that shows uncommitted changes, alone in its command but for a ``cd``."""
     for run in reversed(runs):
         if run.failed or "status" not in run.command:
             continue
@@ -106,7 +106,7 @@ def _last_status(runs: Sequence[ShellRun]) -> StatusSeen | None:
 
 
 def folder_of_run(run: ShellRun, parts: tuple[shell.SimpleCommand, ...]) -> str:
-    """The folder in which a command did its work; ``""`` where nothing tells."""
+    """The folder in which a command worked; ``""`` if unknown."""
     moved = shell.folder_after_cd(parts)
     return posixpath.normpath(posixpath.join(run.folder, moved)) if run.folder and moved is not None else ""
 
@@ -126,7 +126,7 @@ _RECURSIVE = late(r"-[a-zA-Z]*[rR]|--recursive\Z")
 
 
 def _removed_by(words: tuple[str, ...]) -> list[str]:
-    """The folders that a simple command removes, as it names them."""
+    """The folders that a simple command removes, as written there."""
     operands = [word for word in words[1:] if not word.startswith("-")]
     if words[:1] == ("git",) and operands[-3:-1] == ["worktree", "remove"]:
         return operands[-1:]

@@ -1,4 +1,4 @@
-"""Where a session stands: what somebody who goes on has to know before anything else, in a few lines.
+"""The present state of a session, in a few lines: what somebody who goes on has to know first.
 
 Invariant: every line is true of the session's last moment, and of the folder as git sees it now. What earlier sessions
 of a lineage left open is theirs.
@@ -21,7 +21,7 @@ from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.system.text import plain_line, plural, quoted_name
 
 FILES = 8  # files with changes that are not committed that are named
-_DETACHED = "HEAD"  # what the client notes for a branch where there is none
+_DETACHED = "HEAD"  # the client's note in place of a branch
 RUNNING = 3  # sub-agents and commands at work that are named
 PLAN = 4_000  # characters of a plan in which its title is looked for
 CUT_OFF = 460  # characters of a call that was not answered
@@ -37,7 +37,7 @@ _DOCUMENT = late(
     r"plan[-_][\w.-]+|todo)\.md\Z",
     re.IGNORECASE,
 )
-"""Documents in which people write down where the work stands."""
+"""Documents in which people write down the state of the work."""
 
 
 def lines_of_now(
@@ -66,7 +66,7 @@ def lines_of_now(
 def _lines_of_repository(
     facts: LineageFacts, paths: Paths, git: RepositoryState, seen: GitSeen, branch: str
 ) -> Iterator[DigestEntry]:
-    """What git says of the folder now; where it can't be asked, what the session's own commands showed."""
+    """Git's present state of the folder; where git can't be run, the state by the session's own commands."""
     if git.root:
         yield DigestEntry(f"git: {plain_line(git.line)}")
         if git.dirty:
@@ -94,7 +94,7 @@ def _lines_of_repository(
 
 
 def _lines_to_read(facts: LineageFacts, paths: Paths, commit: RecordPlace | None) -> Iterator[DigestEntry]:
-    """What to read before anything is done: documents about the work, and the plan; with what was done since."""
+    """Documents about the work and the plan, to be read first, with the changes since."""
     for path, place in _documents_on_state(facts, paths):
         changed = [name for name in _files_changed_since(facts, paths, place.order) if name != path]
         since = _changes_since(len(changed), place, commit)
@@ -113,7 +113,7 @@ def _lines_to_read(facts: LineageFacts, paths: Paths, commit: RecordPlace | None
 
 
 def _changes_since(changed: int, place: RecordPlace, commit: RecordPlace | None) -> str:
-    """How many files were changed, and whether anything was committed, after a record; ``""`` for neither."""
+    """The number of changed files and whether there was a commit after a record; ``""`` for neither."""
     parts = [f"{plural(changed, 'file')} changed since"] if changed else []
     if commit is not None and commit.order > place.order:
         parts.append("a commit since")
@@ -128,7 +128,7 @@ def _files_changed_since(facts: LineageFacts, paths: Paths, order: int) -> list[
 
 
 def _lines_at_work(facts: LineageFacts, session_id: str, last_prompt: int) -> Iterator[DigestEntry]:
-    """What was started since the last prompt and had not ended: sub-agents and commands in the background."""
+    """Sub-agents and commands in the background that were started since the last prompt and had not ended."""
     waiting = [
         said
         for said in facts.running.values()
@@ -144,7 +144,7 @@ def _lines_at_work(facts: LineageFacts, session_id: str, last_prompt: int) -> It
 
 
 def _uncommitted_as_seen(facts: LineageFacts, paths: Paths, seen: GitSeen) -> Iterator[DigestEntry]:
-    """What the session's last ``git status`` listed, and what was changed since that or since its last commit."""
+    """The files in the session's last ``git status``, and those changed since that or since its last commit."""
     commit, status = seen.commit, seen.status
     since, before = commit, "since the session's last commit" if commit else "this session shows no commit;"
     if status is not None and (commit is None or status.place.order > commit.order):
@@ -160,13 +160,13 @@ def _uncommitted_as_seen(facts: LineageFacts, paths: Paths, seen: GitSeen) -> It
 
 
 def _first_names(names: Sequence[str]) -> str:
-    """The first names of some, and how many there are besides."""
+    """The first of some names, and the number of others."""
     more = f" and {plural(len(names) - FILES, 'other')}" if len(names) > FILES else ""
     return f"{', '.join(names[:FILES])}{more}"
 
 
 def _state_of_request(facts: LineageFacts, last_prompt: int, *, is_at_work: bool) -> Iterator[DigestEntry]:
-    """Whether the last request was answered, or how far the work on it went.
+    """The state of the last request: answered, or how far the work on it went.
 
     It counts as answered where the last words ask and announce nothing, and nothing was called or reported after them.
     """
@@ -189,13 +189,13 @@ def _state_of_request(facts: LineageFacts, last_prompt: int, *, is_at_work: bool
 
 
 def _is_announcement_at_end(said: Quote) -> bool:
-    """Whether the last line of a text is the assistant's word on what it does next."""
+    """Whether the last line of a text announces the assistant's next step."""
     last = said.text.rstrip().rpartition("\n")[2]
     return _PROMISE.search(last) is not None
 
 
 def _line_of_unanswered(facts: LineageFacts, last_prompt: int) -> str:
-    """That the last request has no answer, and how far the work on it went."""
+    """The line of an unanswered request, with how far the work on it went."""
     ran = sum(run.place.order > last_prompt for run in facts.runs)
     changed = len({change.path for change in facts.changes if change.place.order > last_prompt})
     done = [plural(count, noun) for count, noun in ((ran, "command"), (changed, "changed file")) if count]
@@ -204,7 +204,7 @@ def _line_of_unanswered(facts: LineageFacts, last_prompt: int) -> str:
 
 
 def _line_of_uncommitted(git: RepositoryState, paths: Paths) -> str:
-    """The files with changes that are not committed, as they are told from the session's folder."""
+    """The files with uncommitted changes, relative to the session's folder."""
     names = sorted(quoted_name(plain_line(paths.relative_path(posixpath.join(git.root, name)))) for name in git.dirty)
     return f"not committed: {_first_names(names)}"
 

@@ -1,4 +1,4 @@
-"""A digest as text, within a number of characters: what a new session opens with, whatever way that takes.
+"""A digest as text, within a number of characters: the opening of a new session, in every way to make one.
 
 The order: where the work stands, with the last request and the last answer; what binds; the talk, oldest first; the
 lists of files, commands, failures and commits. Records of the session that most of it is of go by ``:<record>``; the
@@ -66,7 +66,7 @@ class Opening(NamedTuple):
 
 
 class _Names(NamedTuple):
-    """How sessions go in references: the ``main`` one by nothing, the others by ``words``."""
+    """The words for sessions in references: nothing for the ``main`` one, ``words`` for others."""
 
     main: str
     words: Mapping[str, str]
@@ -79,12 +79,12 @@ class _Names(NamedTuple):
 
 
 def characters(tokens: int) -> int:
-    """The characters that so many tokens are counted as."""
+    """The number of characters that so many tokens stand for."""
     return tokens * CHARACTERS
 
 
 def full(digest: Digest) -> str:
-    """All of a digest."""
+    """A whole digest as text."""
     return opening(digest, None).text
 
 
@@ -134,7 +134,7 @@ def opening(
 
 
 def _without_repeats(digest: Digest) -> Digest:
-    """A digest in which nothing is told twice: a message, a failure that still stands, a demand of the last request."""
+    """A digest without repetitions of messages, of standing failures and of demands in the last request."""
     standing = {entry.ref for entry in digest.entries_of("errors")}
     failures = tuple(entry for entry in digest.entries_of("failures") if entry.ref not in standing)
     last = {message.ref for message, _, _ in _last_messages(digest.talk, is_at_work=_is_at_work(digest))}
@@ -144,7 +144,7 @@ def _without_repeats(digest: Digest) -> Digest:
 
 
 def shown_entries(text: str, section: Section) -> int:
-    """How many entries of a section an opening shows."""
+    """The number of entries of a section that an opening shows."""
     rows = text.split("\n")
     start = next((at + 1 for at, row in enumerate(rows) if row.startswith(section.heading)), len(rows))
     end = next((at for at in range(start, len(rows)) if not rows[at].startswith(BULLET)), len(rows))
@@ -174,7 +174,7 @@ def _is_at_work(digest: Digest) -> bool:
 
 
 def _last_messages(messages: Sequence[TalkMessage], *, is_at_work: bool) -> list[tuple[TalkMessage, str, float]]:
-    """The last answer, the last request, and what sub-agents reported after both, each with its part of the room.
+    """The last answer, the last request, and later reports of sub-agents, each with its part of the room.
 
     Who ``is_at_work`` had not answered yet: those are last words. The answer is fitted first, since it holds the state
     and the open ends; they are shown as they were said.
@@ -275,7 +275,7 @@ def _talk_rows(messages: Sequence[TalkMessage], names: _Names, room: int, *, is_
 
 
 def _rows_of_sections(wanted: Sequence[Section], digest: Digest, names: _Names, room: int) -> dict[str, list[str]]:
-    """The rows of some sections, each within its share, all of them smaller where they are too much together."""
+    """The rows of some sections, each within its share; all shares shrink where the sections exceed the room."""
     scale = 1.0
     found: dict[str, list[str]] = {}
     for _ in range(4):
@@ -336,7 +336,7 @@ def _size_of_rows(rows: Sequence[str]) -> int:
 
 
 def _names_of(digest: Digest) -> _Names:
-    """The session that most of a digest is of; shortened ids, whole ones where two begin alike."""
+    """The main session of a digest; ids of others are shortened, unless two begin alike."""
     refs = [*refs_of(digest), *(ref for message in digest.talk for _, ref in message.superseded)]
     counts = Counter(session for session, colon, _ in (ref.rpartition(":") for ref in refs) if colon)
     owners = {session.partition("/")[0] for session in counts}

@@ -1,4 +1,4 @@
-"""Sentences out of prose: which of them ask or announce something, and which one a session is titled by.
+"""Sentences of prose: those that ask or announce something, and the one that makes a session's title.
 
 By the words that people use for it, in the languages that the lists hold; nothing is understood.
 """
@@ -59,17 +59,17 @@ _ASKING = late(
 
 
 def typed_text(text: str) -> str:
-    """What a person typed of a prompt: without what the client put into it, and without what was pasted."""
+    """The typed words of a prompt, without the client's insertions and without pasted texts."""
     return _outside_tags(text, lambda _: "")
 
 
 def with_pastes(text: str) -> str:
-    """What a person put into a prompt: what was typed, and what was pasted, marked as such."""
+    """The user's words of a prompt: typed ones, and pasted ones, marked as such."""
     return _outside_tags(text, lambda inside: f"\n{PASTE_BEGINS}\n{inside.strip()}\n{PASTE_ENDS}\n")
 
 
 def _outside_tags(text: str, pasted: Callable[[str], str]) -> str:
-    """A prompt without what stands in the client's tags; ``pasted`` words what the user pasted."""
+    """A prompt without the contents of the client's tags; ``pasted`` rewrites the user's pasted texts."""
     parts, at, stray = [], 0, 0
     for tag in _OPENS.finditer(text) if "<" in text else ():
         if tag.start() < at:
@@ -117,7 +117,7 @@ def asks_at_end(text: str) -> bool:
 
 
 def goal_title(prompts: Iterable[str]) -> str:
-    """What the first prompt that asks for something asks for; ``""`` where none does.
+    """The request of the first prompt that has one; ``""`` without any.
 
     Of a plan that was pasted behind a colon it is the heading; what the client put into a prompt and the polite
     beginning of a request go, and a command without a word behind it says nothing.
@@ -135,7 +135,7 @@ def goal_title(prompts: Iterable[str]) -> str:
 
 
 def _bare_request(sentence: str) -> str:
-    """A request without what says nothing of it."""
+    """A request without its polite and filling words."""
     words = re.sub(r"https?://(?:www\.)?", "", sentence).strip()
     while begun := _ASKING.match(words):
         words = words[begun.end() :].rstrip("?")

@@ -1,4 +1,4 @@
-"""What git says now of the folder that a session worked in. Read-only, asked while the transcript is read.
+"""The present state of git in the folder of a session. Read-only, queried while the transcript is read.
 
 Invariant: git gets ``PATIENCE`` and no more, takes no lock, leaves no process behind, and runs nothing that a
 repository brings: it is asked by a ``GitView``.
@@ -53,7 +53,7 @@ class RepositoryState(NamedTuple):
 
 
 class GitQuery:
-    """Questions to git that run beside us; ``answer`` collects what came in time. Used with ``with``."""
+    """Queries to git that run in parallel; ``collect_answers`` returns those that came in time. Used with ``with``."""
 
     def __init__(self, folder: str, since: str, where: Where) -> None:
         self._deadline = time.monotonic() + PATIENCE
@@ -67,7 +67,7 @@ class GitQuery:
         self._asking.start()
 
     def _start_questions(self, since: str, where: Where) -> None:
-        """Start the questions, which nobody waits for here."""
+        """Start the queries without waiting for them."""
         if not self._root:
             return
         with contextlib.suppress(OSError):  # no git, or it takes too long
@@ -89,8 +89,8 @@ class GitQuery:
         self._asking.join()  # it waits no longer than git has
         self._closing.close()
 
-    def answer(self) -> RepositoryState:
-        """What git said within its time; whoever is not done by then is ended."""
+    def collect_answers(self) -> RepositoryState:
+        """The answers that git gave in time; queries that still run are ended."""
         if not self._root:
             return RepositoryState("")
         self._asking.join()
@@ -112,7 +112,7 @@ class GitQuery:
 
 
 def _parse_status(status: bytes) -> tuple[int, int, frozenset[str]]:
-    """How many commits a branch is ahead and behind, and the paths with changes, from ``git status``'s rows."""
+    """The commits that a branch is ahead and behind, and the changed paths, from the rows of ``git status``."""
     ahead, behind = 0, 0
     dirty: set[str] = set()
     rows = iter(status.split(b"\0"))
@@ -127,7 +127,7 @@ def _parse_status(status: bytes) -> tuple[int, int, frozenset[str]]:
 
 
 def _was_tip(reflog: str, commit: bytes) -> bool:
-    """Whether a branch was at this commit, by the end of its log: a line a change, the commits before and after."""
+    """Whether a branch was at this commit, by the end of its log, whose lines name the commits of each change."""
     try:
         with open_regular(reflog) as stream:
             stream.seek(max(0, os.fstat(stream.fileno()).st_size - REFLOG))

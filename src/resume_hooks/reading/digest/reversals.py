@@ -1,4 +1,4 @@
-"""Which statements a later one takes back: of two that contradict each other, the newest wins.
+"""Finds the statements that a later one takes back: of two that contradict each other, the newer wins.
 
 Precision before recall: two sentences are told to contradict each other where they say of the same thing that it has
 another value, or where the later one says in so many words that it is a change. Nothing is understood.
@@ -28,7 +28,7 @@ _STATES = late(
     r"must|should|uses?|named?|called|set to|runs? on|lives? (?:in|at)|stays?|keep)\b"
 )
 _BINDS = late(r"\b(?:never|always|only|do not|don't|want|needs?|goal|preference|like|prefer(?:red)?|let's)\b")
-"""What a sentence has that a later one may take back, beside those that state something."""
+"""Signs of a sentence that a later one may take back, beside statements."""
 
 _CHANGES = late(
     r"\b(?:actually|instead|no longer|not anymore|any more|changed? (?:my|our) mind|scratch that|correction|"
@@ -42,7 +42,7 @@ _TOPIC = late(
     r"(?=\s+(?:use|i|we|prefer|like|let's|instead|today|now|please)\b|[,.;:!?]|\Z)",
     re.IGNORECASE,
 )
-"""What a choice is for."""
+"""The object of a choice."""
 
 _EMPTY = frozenset({
     "a", "an", "the", "and", "or", "but", "of", "to", "in", "on", "at", "by", "for", "from", "with", "as", "is", "are",
@@ -51,7 +51,7 @@ _EMPTY = frozenset({
     "did", "not", "no", "must", "should", "stay", "stays", "keep", "make", "sure", "most", "least", "actually",
     "instead", "correction", "forget", "what", "said", "told", "about",
 })  # fmt: skip
-"""Words that do not say what a sentence is about."""
+"""Words that don't tell the subject of a sentence."""
 
 LEAST = 2  # words that two sentences must share to be about the same thing
 SAME = 0.75  # part of the words of both that a change of a value leaves alone
@@ -104,7 +104,7 @@ def is_change(statement: str) -> bool:
 def corrected_sentences(
     sentences: Iterable[tuple[int, str]], statements: Sequence[tuple[int, str]]
 ) -> Iterator[tuple[int, int]]:
-    """Which of the assistant's ``sentences`` a later one of the user's ``statements`` takes back in so many words.
+    """The assistant's ``sentences`` that a later one of the user's ``statements`` takes back explicitly.
 
     Both come with their moments, oldest first; given are their places in these.
     """
@@ -128,14 +128,14 @@ def corrected_sentences(
 
 
 def _likeness_of_words(older: frozenset[str], newer: frozenset[str], weights: Mapping[str, float]) -> float:
-    """The part that two statements share of their words, by weight."""
+    """The weighted share of common words of two statements."""
     shared, rest = older & newer, older ^ newer
     weight = sum([weights.get(word, 1) for word in shared])
     return weight / max(1e-9, weight + sum([weights.get(word, 1) for word in rest]))
 
 
 def _weights_of_words(words: Iterable[_Words]) -> dict[str, float]:
-    """What a word weighs: the more statements have it, the less; 1 if no more than two have it."""
+    """The weight of each word: the more statements have it, the less; 1 for at most two."""
     counts = Counter(chain.from_iterable(each.telling for each in words))
     return {word: 1 / max(1, count - 1) for word, count in counts.items()}
 
@@ -163,19 +163,19 @@ def _takes_back(
 
 
 def _is_measured_anew(said: str, again: str) -> bool:
-    """Whether two statements have another number of the same things."""
+    """Whether two statements give different numbers of the same things."""
     old, new = ({unit.lower(): number for number, unit in _MEASURE.findall(text)} for text in (said, again))
     return any(unit in new and new[unit] != number for unit, number in old.items() if unit not in _EMPTY)
 
 
 def _is_same_choice(said: str, again: str) -> bool:
-    """Whether both of two statements name the thing that a choice is for, and it is the same."""
+    """Whether two statements both name the object of a choice, and it is the same."""
     topics = [topic and _words_of_statement(topic[1]) for topic in (_TOPIC.search(said), _TOPIC.search(again))]
     return topics[0] is not None and topics[0] == topics[1]
 
 
 def _words_of_statement(statement: str) -> _Words:
-    """The words of a statement; none of a line of a log."""
+    """The words of a statement; empty for a line of a log."""
     if _LOGGED.match(statement):
         return _Words(frozenset(), frozenset())
     values = set(_QUOTED.findall(statement))

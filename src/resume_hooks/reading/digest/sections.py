@@ -1,4 +1,4 @@
-"""The sections of a digest, one row each: name, heading, room in an opening, and what becomes of them later on.
+"""The sections of a digest, one row each: name, heading, room in an opening, and use in later digests.
 
 The order of the table is the order in which an opening shows them; the talk stands between those that come before it
 and the lists behind it.
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Group(Enum):
-    """Where a section stands in an opening."""
+    """The place of a section in an opening."""
 
     NOW = "now"
     """Before the last request and the last answer."""

@@ -69,7 +69,7 @@ _ALL_OPERANDS = frozenset(
 )
 _LAST_OPERAND = frozenset({"cp", "ln", "install"})
 _CHANGERS = _ALL_OPERANDS | _LAST_OPERAND | {"sed", "git"}
-_VALUED = {"truncate": "-s", "touch": "-d", "install": "-m"}  # an option that is followed by a value, which is no file
+_VALUED = {"truncate": "-s", "touch": "-d", "install": "-m"}  # an option with a value, which is not a file
 
 _IN_PLACE = late(r"-[a-zA-Z]*i|--in-place")
 _SED_SCRIPT = late(r"[sy]\W|\d*[,\d]*[dapi]\Z")

@@ -1,4 +1,4 @@
-"""Entries made of what was said: the user's demands and choices, refusals, and what is open.
+"""Entries from the talk: the user's demands and choices, refusals, and open ends.
 
 Demands are recognized by their words, precision before recall: a model takes what is listed for a fact, and the talk
 holds the rest. A question, a joke, a doubt, a heading, a line of code or of a log is not a demand, whatever its words.
@@ -54,7 +54,7 @@ _NOT_MEANT = late(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-"""What makes of a demand a joke, a doubt, or no demand at all."""
+"""Words that turn a demand into a joke, a doubt, or something else."""
 
 _ASKS = late(
     rf"""\W*(?:(?:{_FILLER}|sure|q|question)\b[,:.\s]*)*
@@ -66,7 +66,7 @@ _ASKS = late(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-"""How a question begins that nobody ended in a question mark."""
+"""The beginnings of questions without a question mark."""
 
 _MACHINE = late(
     r"""\s*(?://|/\*|(?:agent|assistant|user|human):|[\u00d7✗✓✖➜\u276f$>|│└├]|=>|\d+[.:]\d|\[[+\d]|"[\w-]+":
@@ -80,7 +80,7 @@ _MACHINE = late(
 
 
 PROSE = 25_000
-"""Characters of what the user said that are searched for demands, the latest first."""
+"""Characters of the user's messages that are searched for demands, the latest first."""
 
 ASKED, LAST_SENTENCES = 1_500, 3  # characters, and sentences, at the end of an answer in which it asks something
 CHOICE = 160  # characters of an answer up to which it is a choice
@@ -106,7 +106,7 @@ _RULE = late(
 """Words of a rule in a text that is written as rules."""
 
 _PREFERS = late(r"\bprefer(?:s|red|ence)?\b|\b(?:cap|limit|budget|deadline)\b.*\d|\bwithout\s+(?:my\s+)?explicit\b")
-"""What binds without the words of a demand."""
+"""Statements that bind without the words of a demand."""
 
 _STANDING = late(
     r"\b(?:always|never|must(?:n'?t)?|do\s+not|don'?t|avoid|prefer|no\s+longer|from\s+now\s+on|instead\s+of|rather\s+than|"
@@ -114,7 +114,7 @@ _STANDING = late(
     r"focus\s+on|nunca|siempre|jamais|toujours|niemals|immer|muss|sempre|nicht|kein\w*|nie|mai)\b|"
     r"반드시|하지\s?마|말고|항상|절대|해야|不要|必须|总是|只能|務必|必ず|しないで"
 )
-"""Words of what holds for more than the next step."""
+"""Words of a demand that holds for more than the next step."""
 
 _PASSING = late(
     r"""\A\W*(?:wait\b|hm+\b|oh\b|let'?s\s+(?:discuss|talk|see|try|do\s+(?:it|that|this)|go\b|continue|proceed)
@@ -126,7 +126,7 @@ _PASSING = late(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-"""What asks for the next thing alone, leads over to something, or does not say what it is about."""
+"""Requests for the next step alone, transitions, and sentences that don't say what they are about."""
 
 DOCUMENT = 800  # characters of a prompt from which on it may be a document that somebody else wrote
 _MARKED_UP = late(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|\||```)[ \t]", re.MULTILINE)
@@ -141,13 +141,13 @@ def is_demand(sentence: str) -> bool:
 
 
 def is_aside(sentence: str) -> bool:
-    """Whether a sentence demands nothing, whatever its words: a question, a joke, a doubt, a line of a machine's."""
+    """Whether a sentence demands nothing in spite of its words: a question, a joke, a doubt, a line of a log."""
     asked = is_question(sentence) or _ASKS.match(sentence) is not None
     return asked or _MACHINE.match(sentence) is not None or _NOT_MEANT.search(sentence) is not None
 
 
 def entries_of_constraints(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """What the user said of how the work is to be done, the latest first; not what is to be done next.
+    """The user's demands on how the work is to be done, the latest first; not on the next step.
 
     A short one comes with the sentence before it. What a later one takes back is left out.
     """
@@ -180,7 +180,7 @@ def _with_subject(sentences: Sequence[str], at: int) -> str:
 
 
 def _words_of_prompt(text: str) -> str:
-    """What a user wrote of a prompt: of a document that was pasted into it the lines around it."""
+    """The user's own words in a prompt: of a pasted document, only the lines around it."""
     shown = _both_ends_of_prompt(text)
     if len(text) < DOCUMENT or len(_MARKED_UP.findall(shown)) < MARKUP_LINES:
         return shown
@@ -196,7 +196,7 @@ def _both_ends_of_prompt(text: str) -> str:
 
 
 def entries_of_todos(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """What was still to be done; of a list that was not touched since some prompts, with how many."""
+    """The open todos; of an old list with the number of prompts since its last change."""
     for text, status, place in facts.open_list.open_todos():
         since = sum(said.place.order > place.order for said in facts.prompts.said)
         age = f", noted {plural(since, 'prompt')} before the end" if since else ""
@@ -204,7 +204,7 @@ def entries_of_todos(facts: LineageFacts) -> Iterator[DigestEntry]:
 
 
 def entries_of_answers(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """What the user chose when asked, the latest first."""
+    """The user's answers to questions, the latest first."""
     for said in sorted(facts.answers, key=lambda said: -said.place.order):
         if said.place in facts.strangers:
             continue
@@ -214,7 +214,7 @@ def entries_of_answers(facts: LineageFacts) -> Iterator[DigestEntry]:
 
 
 def entries_of_skill_rules(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """What the skills that were loaded last forbid and demand, in their own words; of each first where its text is."""
+    """The rules of the skills that were loaded last, in their own words, each with the place of its text first."""
     for name, text in [*facts.skills.items()][-SKILLS:]:
         yield make_entry(name, text.place, READ_SKILL)
         body = _TAG.sub("", redact_and_learn(text.text[: 2 * SKILL])[:SKILL])
@@ -263,13 +263,13 @@ def entries_of_refusals(facts: LineageFacts, *, with_words: bool) -> Iterator[Di
 
 
 def turns_ago(facts: LineageFacts, count: int) -> int:
-    """The order of the prompt that began the turn so many turns ago; 0 if there were not as many."""
+    """The order of the prompt that began the turn ``count`` turns ago; 0 if there were fewer turns."""
     prompts = facts.prompts.said
     return prompts[-count].place.order if len(prompts) > count else 0
 
 
 def entries_of_questions(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """What the assistant asked and nobody answered: by a tool, and at the end of its last words."""
+    """The assistant's unanswered questions: by a tool, and at the end of its last words."""
     yield from (make_entry(said.text, said.place) for said in facts.questions)
     if said := facts.unanswered:
         asked = filter(is_question, list(prose.sentences_of(redact_and_learn(said.text[-ASKED:])))[-LAST_SENTENCES:])
@@ -277,7 +277,7 @@ def entries_of_questions(facts: LineageFacts) -> Iterator[DigestEntry]:
 
 
 def _latest_first(said: Sequence[Quote]) -> Iterator[Quote]:
-    """What was said, the latest first, as much of it as is looked at."""
+    """Quotes, the latest first, as many as are searched."""
     room = PROSE
     for one in reversed(said):
         if room <= 0:

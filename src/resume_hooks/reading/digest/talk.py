@@ -1,4 +1,4 @@
-"""The talk of a lineage: what the user and the assistant said to each other, without calls, results and thinking.
+"""The talk of a lineage: messages of the user and the assistant, without calls, results and thinking.
 
 Every message names its speaker and its record. It is quoted: nothing in it is changed, but what is long of a paste, of
 a block of code or of a table is cut in the middle, with a mark, and secrets are gone before anything is cut.
@@ -19,7 +19,7 @@ from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.system.text import plain
 
 STORED = 120_000
-"""Characters of talk that a child stores for those after it: some 30,000 tokens, all talk of 99 sessions of 100."""
+"""Characters of talk that a child stores for its own children: some 30,000 tokens, all talk of 99 sessions of 100."""
 
 TYPED = 4_000  # characters of a prompt up to which it counts as typed by hand
 PASTE_SHOWN = (900, 500)  # characters of a paste that are shown of its two ends
@@ -39,7 +39,7 @@ LIKE = 160  # characters at the beginning of two messages that are alike where o
 
 
 class _Said(NamedTuple):
-    """A message as it was found, and as it is shown."""
+    """A message with its original text, and as it is shown."""
 
     quote: Quote
     kind: Kind
@@ -65,12 +65,12 @@ def fit_talk(messages: Sequence[TalkMessage], most: int) -> tuple[TalkMessage, .
 
 
 def join_talk(older: Sequence[TalkMessage], newer: Sequence[TalkMessage]) -> tuple[TalkMessage, ...]:
-    """The talk of the ancestors, and that of the session itself, with what was taken back since marked as such."""
+    """The talk of the ancestors and of the session itself, with marks on statements that were taken back since."""
     return fit_talk(_with_reversals([*older, *newer]), STORED)
 
 
 def _messages_said(facts: LineageFacts) -> list[_Said]:
-    """What was said, as much of it as a child stores: taking the secrets out of more would take most of the time."""
+    """The messages, as many as a child stores: redacting more would take most of the time."""
     chosen: dict[RecordPlace, list[str]] = {}
     for quote in facts.answers:
         chosen.setdefault(quote.place, []).append(quote.text)
@@ -92,16 +92,18 @@ def _messages_said(facts: LineageFacts) -> list[_Said]:
         return shown_text(quote.text, REPORT if quote.place.order < answered else MESSAGE)
 
     found = _Choice()
-    found.add(reversed(facts.prompts.said), Kind.REQUEST, request_text)
-    found.add(reversed(closing), Kind.CLOSING, lambda quote: shown_text(quote.text, MESSAGE))
-    found.add(reversed(facts.summaries), Kind.SUMMARY, lambda quote: shown_text(quote.text, SUMMARY))
-    found.add(narration, Kind.NARRATION, lambda quote: _without_announcements(shown_text(quote.text, NARRATION)))
-    found.add(reversed(facts.reports), Kind.REPORT, report_text)
+    found.add_messages(reversed(facts.prompts.said), Kind.REQUEST, request_text)
+    found.add_messages(reversed(closing), Kind.CLOSING, lambda quote: shown_text(quote.text, MESSAGE))
+    found.add_messages(reversed(facts.summaries), Kind.SUMMARY, lambda quote: shown_text(quote.text, SUMMARY))
+    found.add_messages(
+        narration, Kind.NARRATION, lambda quote: _without_announcements(shown_text(quote.text, NARRATION))
+    )
+    found.add_messages(reversed(facts.reports), Kind.REPORT, report_text)
     return found.said
 
 
 def _without_announcements(text: str) -> str:
-    """What was said between two calls, without the sentences that only say what is looked at next."""
+    """Words between two calls, without the sentences that only announce the next step."""
     rows = []
     for row in text.split("\n"):
         sentences = [sentence for sentence in _SENTENCE.split(row) if not prose.is_announcement(sentence)]
@@ -112,15 +114,15 @@ def _without_announcements(text: str) -> str:
 
 
 class _Choice:
-    """Messages of one kind after the other, each the latest first, until a child would store no more of them."""
+    """Chooses messages, kind by kind, the latest of each first, until a child would store no more."""
 
     def __init__(self) -> None:
         self.said: list[_Said] = []
         self._room = STORED
         self._known: set[tuple[Kind, str]] = set()
 
-    def add(self, quotes: Iterable[Quote], kind: Kind, worded: Callable[[Quote], str]) -> None:
-        """Add messages of a kind, without those that one after them repeats."""
+    def add_messages(self, quotes: Iterable[Quote], kind: Kind, worded: Callable[[Quote], str]) -> None:
+        """Add messages of a kind, without those that a later one repeats."""
         looked_at = 0
         for quote in quotes:
             if self._room < LIKE or looked_at > STORED:
@@ -135,13 +137,13 @@ class _Choice:
 
 
 def _likeness_key(text: str, kind: Kind) -> str:
-    """What two messages that say the same have in common: a request its every word, others their beginning."""
+    """A key that is equal for messages that say the same: all words of a request, the beginning of others."""
     # A form that is filled in anew begins like the last one.
     return text if kind is Kind.REQUEST else " ".join(text[: 2 * LIKE].lower().split())[:LIKE]
 
 
 def _with_reversals(messages: Sequence[TalkMessage]) -> list[TalkMessage]:
-    """Messages with those sentences marked that the user took back later on: their own, and the assistant's."""
+    """Messages with marks on the sentences that the user took back later: their own, and the assistant's."""
     own = _sentences_of_kind(messages, Kind.REQUEST)
     marks: dict[int, list[tuple[str, str]]] = {}
     for old, new in superseded_places([sentence for _, sentence in own]).items():
@@ -158,7 +160,7 @@ def _with_reversals(messages: Sequence[TalkMessage]) -> list[TalkMessage]:
 
 
 def _sentences_of_kind(messages: Sequence[TalkMessage], kind: Kind) -> list[tuple[int, str]]:
-    """The sentences of the messages of a kind that are no document, each with the place of its message."""
+    """The sentences of a kind's messages, without those of documents, each with the place of its message."""
     typed = [
         (at, message) for at, message in enumerate(messages) if message.kind is kind and len(message.text) <= TYPED
     ]
@@ -166,7 +168,7 @@ def _sentences_of_kind(messages: Sequence[TalkMessage], kind: Kind) -> list[tupl
 
 
 def shown_prompt(text: str) -> str:
-    """What a user said as it is stored: every word that was typed, and what was pasted, marked as such."""
+    """A user's message as it is stored: every typed word, and pasted texts, marked as such."""
     cleaned = redact_and_learn(text)
     if len(cleaned) > TYPED and prose.PASTE_BEGINS not in cleaned:
         cleaned = f"{prose.PASTE_BEGINS}\n{cleaned.strip()}\n{prose.PASTE_ENDS}"
@@ -174,7 +176,7 @@ def shown_prompt(text: str) -> str:
 
 
 def with_short_pastes(text: str) -> str:
-    """What a user said, with the two ends alone of what is long of a paste."""
+    """A user's message with only the two ends of long pasted texts."""
     return _PASTED.sub(lambda paste: _paste_ends(paste[1]), text) if prose.PASTE_BEGINS in text else text
 
 
@@ -188,7 +190,7 @@ def _paste_ends(text: str) -> str:
 
 
 def shown_text(text: str, most: int) -> str:
-    """A text as it is shown: no secret, no control character, no blank line; blocks of code and tables cut."""
+    """A text as it is shown: without secrets, control characters and blank lines; blocks of code and tables cut."""
     cleaned = plain(redact_and_learn(prose.typed_text(text) if "<system-reminder>" in text else text))
     cleaned = cleaned.replace("\t", "    ").strip()
     cleaned = _FENCED.sub(_cut_fence, cleaned) if "```" in cleaned or "~~~" in cleaned else cleaned
@@ -255,7 +257,7 @@ CONCLUSION = (800, 1_600)  # characters that the conclusion of a message has at 
 
 
 def conclusion_of(text: str) -> str:
-    """The concluding paragraph of a message, and those before it while that is short."""
+    """The last paragraph of a message, with earlier ones as long as that is short."""
     least, most = CONCLUSION
     rows = text.split("\n")
     first = len(rows)

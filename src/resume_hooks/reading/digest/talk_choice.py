@@ -1,4 +1,4 @@
-"""Which messages of a talk an opening holds, and how much of each, within its room.
+"""Chooses the messages of a talk for an opening, and the part of each, within the opening's room.
 
 First what was said since the last request; then what the user said, the latest first; then what the assistant said last
 before each next prompt, the last third of it whole and the conclusions of the rest; then, briefly, what it said between
@@ -28,7 +28,7 @@ Size = Callable[[TalkMessage, str], int]  # characters that a message takes with
 def chosen_talk(
     messages: Sequence[TalkMessage], room: int, size: Size, current: int, *, is_whole: bool = False
 ) -> dict[int, str]:
-    """The places of the messages that are shown, each with what is shown of it; ``is_whole``: all of all.
+    """The places of the shown messages, each with the text to show; ``is_whole``: all texts whole.
 
     From the place ``current`` on they were said since the last request.
     """
@@ -42,16 +42,16 @@ def chosen_talk(
     choice.add_summary(sum(size(messages[at], text) for at, text in first.items()))
     choice.add_current(current)
     for at in requests:
-        choice.add(at, first[at]) or choice.add(at, talk.beginning_of(messages[at].text, BEGINNING))
+        choice.show_message(at, first[at]) or choice.show_message(at, talk.beginning_of(messages[at].text, BEGINNING))
     for at in closings:
-        choice.add(at, first[at]) or choice.add(at, talk.conclusion_of(messages[at].text))
+        choice.show_message(at, first[at]) or choice.show_message(at, talk.conclusion_of(messages[at].text))
     for at in (*closings[: -(-len(closings) // LAST_PART)], *requests):
-        choice.add(at, messages[at].text)
+        choice.show_message(at, messages[at].text)
     for at in (*choice.places_of_kind(Kind.NARRATION), *choice.places_of_kind(Kind.REPORT)):
-        choice.add(at, talk.shorten_text(messages[at].text, BRIEF))
+        choice.show_message(at, talk.shorten_text(messages[at].text, BRIEF))
     narration = choice.places_of_kind(Kind.NARRATION) if room >= LARGE else []
     for at in (*choice.places_of_kind(Kind.REPORT), *closings, *narration):
-        choice.add(at, messages[at].text)
+        choice.show_message(at, messages[at].text)
     return choice.texts
 
 
@@ -70,21 +70,21 @@ class _Choice:
         return [at for at in found if self._messages[at].kind is kind]
 
     def add_summary(self, needed: int) -> None:
-        """Show what the client summed up last, where what was said takes more than the room, ``needed`` characters."""
+        """Show the client's last summary if the talk, of ``needed`` characters, exceeds the room."""
         summaries = self.places_of_kind(Kind.SUMMARY)
         if needed > self._room and summaries:
             text = self._messages[summaries[0]].text
-            self.add(summaries[0], talk.shorten_text(text, round(self._room * SUMMARY_PART)))
+            self.show_message(summaries[0], talk.shorten_text(text, round(self._room * SUMMARY_PART)))
 
     def add_current(self, current: int) -> None:
-        """Show what was said since the last request, the latest first, in a part of the room."""
+        """Show the messages since the last request, the latest first, in a part of the room."""
         least = self._room - round(self._room * CURRENT_PART)
         for at in range(len(self._messages) - 1, current - 1, -1):
             if self._room > least:
-                self.add(at, self._messages[at].text)
+                self.show_message(at, self._messages[at].text)
 
-    def add(self, at: int, text: str) -> bool:
-        """Show so much of a message, in place of what was chosen of it before; whether there was room."""
+    def show_message(self, at: int, text: str) -> bool:
+        """Show this text of a message, in place of an earlier choice; whether there was room."""
         if self._room < LEAST:
             return False
         message = self._messages[at]

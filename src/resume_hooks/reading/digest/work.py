@@ -1,4 +1,4 @@
-"""What was done, as entries: shell commands that worked or failed, errors that stand at the end, files, what was made.
+"""The work as entries: shell commands that worked or failed, errors that stand at the end, files, artefacts.
 
 A command worked where its exit status says so and its output does not complain: behind a pipe the status is that of
 what only cut the output.
@@ -51,7 +51,7 @@ _COMPLAINT = late(
 
 
 class ShellCommand(NamedTuple):
-    """A run, the simple commands in it, its ``core`` and its ``program``, and what its output ``complains`` of."""
+    """A run with its simple commands, its ``core`` and ``program``; ``complains`` is a complaint in its output."""
 
     run: ShellRun
     parts: tuple[SimpleCommand, ...]
@@ -61,7 +61,7 @@ class ShellCommand(NamedTuple):
 
     @property
     def worked(self) -> bool:
-        """Whether it is known to have done what it was run for."""
+        """Whether it is known to have succeeded."""
         output = self.run.output.strip()
         found_nothing = output in EMPTY_ANSWERS or (not output and _ASKS_FORGE.search(self.run.command) is not None)
         return self.run.status == 0 and not self.run.failed and not self.complaint and not found_nothing
@@ -83,7 +83,7 @@ def commands_of(facts: LineageFacts) -> list[ShellCommand]:
 
 
 def _folder_elsewhere(command: ShellCommand, home: str) -> str:
-    """The folder that a command was run in, as told from ``home``; ``""`` if that is where, or it goes there itself."""
+    """The folder of a command, relative to ``home``; ``""`` for ``home``, or if the command changes to it itself."""
     folder = command.run.folder
     if not folder or not home or folder == home or _LEADING_CD.match(command.run.command):
         return ""
@@ -142,7 +142,7 @@ def working_commands(commands: Sequence[ShellCommand], folder: str) -> CommandLi
 
 
 def _lost_its_folder(command: ShellCommand, removed: Sequence[tuple[str, int]]) -> bool:
-    """Whether the folder in which a command worked is a temporary one, or was removed later on."""
+    """Whether the folder of a command is a temporary one, or was removed later."""
     folder = folder_of_run(command.run, command.parts)
     if folder != command.run.folder and TEMPORARY.search(f"{folder}/"):
         return True
@@ -163,7 +163,7 @@ def _is_check(command: ShellCommand) -> bool:
 
 
 _FORGE = ("gh ", "glab ", "curl", "wget", "git ")
-"""Programs that ask a server what ran there, or name branches after checks."""
+"""Programs that query runs on a server, or name branches after checks."""
 
 CHECK_WORDS = 4  # words at the beginning of a simple command that say what it does
 _CHECKS = late(
@@ -171,7 +171,7 @@ _CHECKS = late(
     r"prettier|clippy|vet|golangci-lint|gofmt|fmt|format|tsc|typecheck|check|build|compile|make|cmake|ninja|gradlew?|"
     r"mvn|sbt|xcodebuild|run|start|serve|dev|up|deploy|publish|release|install|sync|migrate|generate|bench|coverage|ci)\b"
 )
-"""Words of a command that checks, builds, starts or publishes something."""
+"""Words of commands that check, build, start or publish something."""
 
 _ONCE_ONLY = late(
     r"<<|--help\b|\s-h\Z|\bgit\s+(?:-\S+\s+)*(?:commit|add|checkout|switch|stash|reset|rm|mv|tag|cherry-pick|rebase|merge|"
@@ -249,7 +249,7 @@ def _is_like(failed: ShellCommand, other: ShellCommand) -> bool:
 
 
 def open_errors(facts: LineageFacts, commands: Sequence[ShellCommand], since: int) -> Iterator[DigestEntry]:
-    """Failures that may still stand: what failed last after ``since``, where nothing of that kind worked later.
+    """Failures that may still stand: the last ones after ``since``, if nothing of that kind worked later.
 
     A later command of the same program closes one, and so does one that starts with the same word and checks, builds
     or runs something; a tool of a server is closed by its own next success.
@@ -270,7 +270,7 @@ def open_errors(facts: LineageFacts, commands: Sequence[ShellCommand], since: in
 
 
 def _closes_failure(later: ShellCommand, failed: ShellCommand) -> bool:
-    """Whether a command that worked shows that an earlier failure no longer stands."""
+    """Whether a command that worked proves that an earlier failure is fixed."""
     if later.run.place.order < failed.run.place.order:
         return False
     programs, others = _programs_of_command(failed), _programs_of_command(later)
@@ -302,7 +302,7 @@ def _what_failed(command: ShellCommand) -> str:
 
 
 def _complaint_of_run(run: ShellRun) -> str:
-    """The line in which the output of a command that ended well says that it did not: a pipe hides the exit status."""
+    """The line of a failure in the output of a command that ended well, since a pipe may hide the exit status."""
     if run.failed:
         return ""
     for part in (run.output[:ENDS], run.output[max(ENDS, len(run.output) - ENDS) :]):
@@ -352,7 +352,7 @@ class Touch(NamedTuple):
 
 
 class Paths:
-    """Paths as told from the ``folder`` that a session is at home in, and what git says of them now."""
+    """Paths relative to the home ``folder`` of a session, with git's present state of them."""
 
     def __init__(self, folder: str, git: RepositoryState) -> None:
         self.folder = folder
@@ -367,12 +367,12 @@ class Paths:
         return str(whole[len(kind.join(home, "")) :] if inside else whole)
 
     def git_root_of(self, folder: str) -> str:
-        """The folder that git tells paths from, in ``folder``: the home folder, where nothing else is known."""
+        """The folder to which git's paths in ``folder`` are relative: the home folder, if no other is known."""
         known = self._git.root or self.folder
         return known if f"{folder}/".startswith(f"{known}/") else folder
 
     def is_dirty(self, path: str) -> bool:
-        """Whether a relative path has changes that are not committed."""
+        """Whether a relative path has uncommitted changes."""
         root, dirty = self._git.root, self._git.dirty
         return bool(dirty) and posixpath.relpath(posixpath.join(self.folder, path), root) in dirty
 
@@ -423,7 +423,7 @@ def _files_listed(command: ShellCommand, paths: Paths) -> Iterator[str]:
 
 
 def changed_files(found: dict[str, list[Touch]], paths: Paths) -> Iterator[DigestEntry]:
-    """Files that were changed, with what git says of them now; those of the home folder, the sure, the latest first."""
+    """Changed files with git's present state of them; those of the home folder, certain ones, and the latest first."""
 
     def rank(path: str) -> tuple[bool, bool, int, str]:
         latest = max(touch.place.order for touch in found[path])
@@ -485,7 +485,7 @@ def read_files(facts: LineageFacts, paths: Paths, found: dict[str, list[Touch]])
 
 
 def _end_of_path(path: str) -> str:
-    """The file and its folder: a worktree has another beginning."""
+    """The last two steps of a path: in another worktree its beginning differs."""
     return "/".join(path.split("/")[-2:])
 
 

@@ -41,18 +41,18 @@ def hiding(limit: int = 0, *, redact: bool = True) -> ExportRedactor:
 )
 def test_home_folders(text: str, shown: str) -> None:
     """This user's, those that the sessions lie in, and everybody else's."""
-    assert hiding().text(text) == shown
-    assert hiding(redact=False).text(text) == text
+    assert hiding().export_text(text) == shown
+    assert hiding(redact=False).export_text(text) == text
 
 
 def test_secrets_are_counted_where_they_are_told() -> None:
     """Titles and words that stand elsewhere, too, lose their secrets but are not counted."""
     found = hiding()
-    assert GITHUB not in found.text(f"token {GITHUB} here")
+    assert GITHUB not in found.export_text(f"token {GITHUB} here")
     assert sum(found.left_out.values()) == 1
-    assert GITHUB not in found.line(f"token {GITHUB} here")
+    assert GITHUB not in found.export_line(f"token {GITHUB} here")
     assert sum(found.left_out.values()) == 1
-    assert GITHUB in hiding(redact=False).text(f"token {GITHUB} here")
+    assert GITHUB in hiding(redact=False).export_text(f"token {GITHUB} here")
 
 
 def test_every_text_in_a_block() -> None:
@@ -61,7 +61,9 @@ def test_every_text_in_a_block() -> None:
     deep: object = f"token {GITHUB}"
     for _ in range(DEEPEST * 10):
         deep = {"x": [deep]}
-    shown = found.block({"input": {GITHUB: 1, "list": [f"x {GITHUB}"], "password": "hunter2Kx9vQ7", "deep": deep}})
+    shown = found.export_block(
+        {"input": {GITHUB: 1, "list": [f"x {GITHUB}"], "password": "hunter2Kx9vQ7", "deep": deep}}
+    )
     assert GITHUB not in repr(shown)
     assert "hunter2Kx9vQ7" not in repr(shown)
 
@@ -69,14 +71,14 @@ def test_every_text_in_a_block() -> None:
 def test_an_image_stays_as_it_is() -> None:
     """Base64 is no text."""
     source = {"type": "base64", "media_type": "image/png", "data": "A" * 300_000}
-    assert hiding(10).block({"source": source}) == {"source": source}
+    assert hiding(10).export_block({"source": source}) == {"source": source}
 
 
 def test_a_long_text_is_cut_with_a_notice() -> None:
     """What is shown and what is told of the rest are the whole."""
     found = hiding(10)
-    assert found.text("0123456789") == "0123456789"
-    assert found.text("0123456789abc") == "0123456789\n[cut: 3 characters more]"
+    assert found.export_text("0123456789") == "0123456789"
+    assert found.export_text("0123456789abc") == "0123456789\n[cut: 3 characters more]"
     assert found.cut == 1
 
 
@@ -84,7 +86,7 @@ def test_a_long_text_is_cut_with_a_notice() -> None:
 def test_no_half_of_a_secret_stays_before_a_cut(before: int) -> None:
     """Wherever it lies, the cut or the end of what is looked at among them."""
     text = "x " * (before // 2) + f"{GITHUB} " + "y " * BEHIND
-    shown = hiding(50).text(text)
+    shown = hiding(50).export_text(text)
     assert not any(GITHUB[:length] in shown for length in range(12, len(GITHUB)))
 
 
@@ -95,13 +97,13 @@ def test_many_secrets_before_a_cut() -> None:
     key = f"-----BEGIN RSA PRIVATE KEY-----\n{body}\n-----END RSA PRIVATE KEY-----\n"
     text = key * 20 + f" {GITHUB} " * 3_000
     for limit in (1_000, 20_000, 30_000):
-        shown = hiding(limit).text(text)
+        shown = hiding(limit).export_text(text)
         assert GITHUB[:12] not in shown
         assert "MIIE" not in shown
 
 
 def test_half_a_secret_at_the_end_of_a_title() -> None:
     """A title, or the words of a turn, may be cut within one: its last word goes."""
-    assert hiding().line(f"Use the token {GITHUB[:20]}…") == "Use the token …"
-    assert hiding().line("Use the token …") == "Use the token …"
-    assert hiding(redact=False).line("Use the tok…") == "Use the tok…"
+    assert hiding().export_line(f"Use the token {GITHUB[:20]}…") == "Use the token …"
+    assert hiding().export_line("Use the token …") == "Use the token …"
+    assert hiding(redact=False).export_line("Use the tok…") == "Use the tok…"

@@ -68,7 +68,7 @@ class PartBuilder:
         return TurnPart(
             number=turn.number,
             time=clock.normal(turn.time),
-            words=self.redactor.line(turn.first_words),
+            words=self.redactor.export_line(turn.first_words),
             place=found.places[line],
             tokens=turn.tokens,
             tools={self.shorten_name(tool): count for tool, count in list(turn.tools.items())[:MAX_TOOLS]},
@@ -77,9 +77,9 @@ class PartBuilder:
 
     def shorten_name(self, text: str) -> str:
         """A name without secrets, on one short line."""
-        return one_line(plain_line(self.redactor.line(text[: 4 * NAME])), NAME)
+        return one_line(plain_line(self.redactor.export_line(text[: 4 * NAME])), NAME)
 
-    def parts(self, found: ExportConversation, depth: int = 0) -> Iterator[Part]:
+    def parts_of_conversation(self, found: ExportConversation, depth: int = 0) -> Iterator[Part]:
         """The parts of a conversation. SessionNotFound if the file changed meanwhile."""
         agents = {agent.name.removeprefix(PREFIX): agent for agent in subagents_of(found.path)}
         with open_transcript(found.path) as stream:
@@ -106,7 +106,7 @@ class PartBuilder:
     def _agent_parts(self, agent: Subagent, depth: int) -> Iterator[Part]:
         try:
             found = select_conversation(SessionFile(agent.name, agent.path, 0, 0), WHOLE, set())
-            yield from self.parts(found, depth)
+            yield from self.parts_of_conversation(found, depth)
         except SessionNotFound:
             yield NotePart("sub-agent", "Its transcript can't be read.")
 
@@ -161,7 +161,7 @@ class _Conversation:
             elif kind in records.THOUGHTS:
                 said = string(block, "thinking").strip()
                 if said and self._builder.thoughts:
-                    yield ThinkingPart(self._redactor.text(said))
+                    yield ThinkingPart(self._redactor.export_text(said))
             else:
                 yield from self._note_parts(kind or "block", block_text(block))
 
@@ -193,8 +193,8 @@ class _Conversation:
         answer, agent = self._result_of_call(string(block, "id"))
         return CallPart(
             tool=self._builder.shorten_name(string(block, "name")),
-            about=one_line(plain_line(self._redactor.line(target[: 4 * ABOUT])), ABOUT),
-            given=records.mapping(self._redactor.block({"input": block.get("input")}), "input"),
+            about=one_line(plain_line(self._redactor.export_line(target[: 4 * ABOUT])), ABOUT),
+            given=records.mapping(self._redactor.export_block({"input": block.get("input")}), "input"),
             answer=answer,
             agent=agent,
         )
@@ -215,7 +215,7 @@ class _Conversation:
             if string(inner, "type") in records.MEDIA:
                 parts.append(self._picture_part(inner))
             elif said := without_reminders(block_text(inner)):
-                parts.append(self._redactor.text(said))
+                parts.append(self._redactor.export_text(said))
         return ResultPart(tuple(parts), failed=records.is_error(block))
 
     def _picture_part(self, block: Record) -> MediaPart:
@@ -225,15 +225,15 @@ class _Conversation:
         if len(text) > MAX_PICTURE:
             about, text = f"{about}, left out: {size_text(len(text))}", ""
         self._builder.pictures += bool(text)
-        about = self._redactor.line(plain_line(about))
+        about = self._redactor.export_line(plain_line(about))
         return MediaPart(string(block, "type"), string(held, "media_type"), text, about)
 
     def _text_part(self, who: str, text: str, record: Record) -> TextPart:
-        return TextPart(who, self._redactor.text(text), clock.normal(record.get("timestamp")))
+        return TextPart(who, self._redactor.export_text(text), clock.normal(record.get("timestamp")))
 
     def _note_parts(self, what: str, text: str) -> Iterator[Part]:
         if said := _CLIENTS_TAG.sub("", without_reminders(text)).strip():
-            yield NotePart(self._builder.shorten_name(what), self._redactor.text(said))
+            yield NotePart(self._builder.shorten_name(what), self._redactor.export_text(said))
 
     def _read_record_of(self, row: Node) -> Record:
         if self._last[0] != row.number:

@@ -81,7 +81,9 @@ class Document:
             self.turns += len(head.turns)
             self._told.append((head, found))
         title = self._clean_title(heads_tails[-1])
-        plain_letters = self._redactor.line(unicodedata.normalize("NFKC", title))  # as the name of a file has them
+        plain_letters = self._redactor.export_line(
+            unicodedata.normalize("NFKC", title)
+        )  # as the name of a file has them
         self.name = document_file_name(plain_letters, sessions[-1].session_id, choice.form)
 
     def _session_part(
@@ -92,7 +94,7 @@ class Document:
         return SessionPart(
             session_id=session.session_id,
             title=self._clean_title(ends),
-            project=self._redactor.line(plain_line(folder[:MAX_FOLDER])),
+            project=self._redactor.export_line(plain_line(folder[:MAX_FOLDER])),
             branch=named(ends.branch),
             created=ends.created,
             ended=ends.ended,
@@ -108,7 +110,7 @@ class Document:
 
     def _clean_title(self, ends: HeadTail) -> str:
         """A session's title, cleaned before it is cut, and once more as it is shown."""
-        return self._redactor.line(plain_line(ends.title_by(self._redactor.line)))
+        return self._redactor.export_line(plain_line(ends.title_by(self._redactor.export_line)))
 
     @property
     def left_out(self) -> dict[str, int] | None:
@@ -146,7 +148,7 @@ class Document:
     def _parts_of_sessions(self, carried: Carried | None) -> Iterator[Part]:
         for head, found in self._told:
             yield head
-            yield from self._builder.parts(found)
+            yield from self._builder.parts_of_conversation(found)
         end = carried.taken if carried else EndPart(self.left_out, self.pictures if self.choice.form == HTML else 0, 0)
         yield end._replace(cut=self.cut_count)
 

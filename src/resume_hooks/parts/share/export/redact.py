@@ -36,12 +36,12 @@ class ExportRedactor:
         self._limit = limit
         self._homes = Homes(where, folders) if known else None
 
-    def text(self, text: str) -> str:
+    def export_text(self, text: str) -> str:
         """A text that is fit to leave."""
         whole = len(text)
         if not 0 < self._limit < whole:
-            return self._clean(text, self.left_out)
-        clean = self._clean(text[: self._limit + BEHIND], self.left_out)
+            return self._clean_text(text, self.left_out)
+        clean = self._clean_text(text[: self._limit + BEHIND], self.left_out)
         # Near a second cut half a secret may lie: nothing from there is shown, however much was taken out before it.
         end = min(self._limit, len(clean) - BEHIND) if whole > self._limit + BEHIND else self._limit
         if end >= len(clean):
@@ -49,7 +49,7 @@ class ExportRedactor:
         self.cut += 1
         return f"{clean[: max(end, 0)]}\n[cut: {whole - max(end, 0):,} characters more]"
 
-    def line(self, text: str) -> str:
+    def export_line(self, text: str) -> str:
         """A short text that also stands elsewhere, such as a title: never cut; its secrets are removed but not counted.
 
         The last word of a text that was cut before is dropped: it may be half a secret, which no rule recognises.
@@ -57,36 +57,36 @@ class ExportRedactor:
         if self._known and text.endswith("…"):
             last = text.rsplit(None, 1)[-1]
             text = f"{text.removesuffix(last)}…"
-        return self._clean(text, Counter())
+        return self._clean_text(text, Counter())
 
-    def _clean(self, text: str, left_out: Counter[str]) -> str:
+    def _clean_text(self, text: str, left_out: Counter[str]) -> str:
         if self._known is None or not text:
             return text
         clean, secrets = self._known.redact_and_tell(text)
         left_out.update(secret.kind for secret in secrets)
         return self._homes.hide_homes(clean)[0] if self._homes else clean
 
-    def block(self, block: Record) -> Record:
+    def export_block(self, block: Record) -> Record:
         """A block of a message, or a whole message, with each text in it fit to leave."""
-        shown = self._value(block, 0)
+        shown = self._export_value(block, 0)
         return shown if isinstance(shown, dict) else {}
 
-    def _value(self, value: object, depth: int) -> object:
+    def _export_value(self, value: object, depth: int) -> object:
         if isinstance(value, str):
-            return self.text(value)
+            return self.export_text(value)
         if isinstance(value, (dict, list)) and depth > DEEPEST:
-            return self.text(fields_text({"": value}))
+            return self.export_text(fields_text({"": value}))
         if isinstance(value, dict):
             if value.get("type") == "base64":  # an image's; who shows it makes sure that it is not text
                 return value
-            return {self.line(key): self._field(key, inner, depth + 1) for key, inner in value.items()}
-        return [self._value(inner, depth + 1) for inner in value] if isinstance(value, list) else value
+            return {self.export_line(key): self._export_field(key, inner, depth + 1) for key, inner in value.items()}
+        return [self._export_value(inner, depth + 1) for inner in value] if isinstance(value, list) else value
 
-    def _field(self, key: str, value: object, depth: int) -> object:
+    def _export_field(self, key: str, value: object, depth: int) -> object:
         """A value together with its key, since only the key may show that it is a secret: ``password``."""
         if isinstance(value, str) and 0 < len(value) <= WORD and not any(map(str.isspace, value)):
             beginning = f"{key}="
-            clean = self._clean(beginning + value, Counter())
+            clean = self._clean_text(beginning + value, Counter())
             if clean.startswith(beginning) and "[secret removed" in clean:
-                return self._clean(beginning + value, self.left_out).removeprefix(beginning)
-        return self._value(value, depth)
+                return self._clean_text(beginning + value, self.left_out).removeprefix(beginning)
+        return self._export_value(value, depth)
