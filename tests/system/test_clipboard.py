@@ -281,8 +281,8 @@ def test_python_3_9_runs_it() -> None:
     python = python39()
     code = (
         "import resume_hooks.system.clipboard_tools, resume_hooks.system.terminal\n"
-        "from resume_hooks.system.clipboard import copy, ways\n"
-        "print(*copy('x'), ways())"
+        "from resume_hooks.system.clipboard import clipboard_ways, copy\n"
+        "print(*copy('x'), clipboard_ways())"
     )
     environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(REPO / "src"), **SILENT}
     done = subprocess.run([python, "-c", code], env=environ, capture_output=True, check=True, timeout=HANG_GUARD)

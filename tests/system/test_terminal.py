@@ -110,7 +110,8 @@ def test_hook_without_a_terminal_reaches_the_users(pty: Pty, text: str, way: str
 def test_ways_name_the_terminal(pty: Pty) -> None:
     """What the doctor shows holds the terminal where there is one."""
     assert (
-        _said(_hook(pty, "from resume_hooks.system.clipboard import ways; print(*ways())")) == "the terminal (OSC 52)"
+        _said(_hook(pty, "from resume_hooks.system.clipboard import clipboard_ways; print(*clipboard_ways())"))
+        == "the terminal (OSC 52)"
     )
 
 
