@@ -437,6 +437,16 @@ def settled(db: Database, login: str, act: str) -> None:
     db.run("select team.settle_member(%s, %s, %s)", (login, act, "admin" if act == "give" else ""))
 
 
+def test_the_audit_names_no_one_of_a_members_choice(alice: Machine, root: Connection) -> None:
+    """Whom a session was shared with is a member, a project or nobody, whatever the call says."""
+    sent(alice, written(alice))
+    with connected("alice") as db:
+        for kind, whom in (("t", "bob (by order of admin)"), ("g", "alice"), ("m", "all")):
+            db.run("select team.share(%s, %s, %s, null)", (SESSION, kind, whom))
+    whoms = root.execute("select detail->>'whom' from team.audit where act = 'share' order by id").fetchall()
+    assert whoms == [("",), ("alice",), ("",)]
+
+
 def test_no_member_locks_a_table_against_others(alice: Machine, root: Connection) -> None:
     """In no mode in which others could not read, or could not write."""
     names = [row[0] for row in root.execute(TABLES.encode()).fetchall()]

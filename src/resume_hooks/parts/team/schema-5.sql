@@ -328,11 +328,13 @@ begin
   select count(*) into n from session where session_id = p_session and owner = v_me;
   if n = 0 then raise exception 'not yours' using errcode='RH404'; end if;
   if p_kind = 'g' then
+    p_whom := p_whom::name;
     select id into v_member from member where login = p_whom::name;
     if v_member is null then raise exception 'no such member' using errcode='RH404'; end if;
     insert into grant_ values(p_session, v_me, v_member, p_until)
       on conflict(session_id, owner, member) do update set until = excluded.until;
   else
+    if p_kind <> 'p' then p_whom := ''; end if;                  -- what the audit has is no one's words
     if p_kind = 'm' then delete from grant_ where session_id = p_session and owner = v_me; end if;
     select s.id into v_scope from scope s left join project p on p.id = s.project
       where s.id = any(my_scopes()) and s.kind = p_kind and (p_kind <> 'p' or p.key = p_whom)
