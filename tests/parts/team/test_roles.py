@@ -437,6 +437,24 @@ def settled(db: Database, login: str, act: str) -> None:
     db.run("select team.settle_member(%s, %s, %s)", (login, act, "admin" if act == "give" else ""))
 
 
+def test_what_is_there_takes_no_id(alice: Machine, mallory: Machine, root: Connection) -> None:
+    """Whoever adds a project that there is, or joins again, uses up none of what all have in common."""
+    names = ("project", "scope", "machine", "member")
+
+    def taken() -> list[object]:
+        return [one(root, f"select last_value from team.{name}_id_seq") for name in names]
+
+    with connected("alice") as db:
+        db.run("select team.project_add('host/mine')")
+    before = taken()
+    for machine, login in ((alice, "alice"), (mallory, "mallory")):
+        with connected(login) as db:
+            for _ in range(3):
+                db.run("select team.project_add('host/mine'), team.enter(%s, 'again')", (machine.team.machine,))
+    assert taken() == before
+    assert one(root, "select count(*) from team.machine where label = 'again'") == 2
+
+
 def test_the_audit_names_no_one_of_a_members_choice(alice: Machine, root: Connection) -> None:
     """Whom a session was shared with is a member, a project or nobody, whatever the call says."""
     sent(alice, written(alice))

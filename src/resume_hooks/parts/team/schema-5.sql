@@ -79,14 +79,41 @@ begin
     insert into member(login, role, admin) values(session_user, v_role, not exists(select 1 from member))
       returning id into v_me;
   end if;
-  insert into scope(kind, member) values('m', v_me) on conflict do nothing;
+  if not exists(select 1 from scope where kind = 'm' and member = v_me) then  -- an insert that conflicts takes an id
+    insert into scope(kind, member) values('m', v_me) on conflict do nothing;
+  end if;
   if exists(select 1 from machine where member = v_me and label = v_label and uuid <> p_machine) then
     v_label := left(v_label, 90) || ' ' || left(p_machine::text, 4);      -- two of one person's called "vm"
   end if;
-  insert into machine(member, uuid, label) values(v_me, p_machine, v_label)
-    on conflict(member, uuid) do update set label = excluded.label returning id into v_machine;
+  update machine set label = v_label where member = v_me and uuid = p_machine returning id into v_machine;
+  if v_machine is null then
+    insert into machine(member, uuid, label) values(v_me, p_machine, v_label)
+      on conflict(member, uuid) do update set label = excluded.label returning id into v_machine;
+  end if;
   insert into audit(act) values('enter');
   return v_machine;
+end $$;
+
+-- As before. What is there takes no id.
+create or replace function team.project_add(p_key text) returns name
+language plpgsql security definer set search_path=pg_catalog,team,pg_temp as $$
+declare v_me int := required(); v_project int; v_owner int;
+begin
+  if length(p_key) not between 1 and 500 then raise exception 'bad key' using errcode='22023'; end if;
+  select id, owner into v_project, v_owner from project where key = p_key;
+  if v_project is null then
+    insert into project(key, owner) values(p_key, v_me) on conflict do nothing;
+    select id, owner into v_project, v_owner from project where key = p_key;
+  end if;
+  if v_owner <> v_me then
+    if exists(select 1 from project_member where project = v_project and member = v_me) then return ''; end if;
+    return (select login from member where id = v_owner);     -- who can admit the caller
+  end if;
+  insert into project_member values(v_project, v_me) on conflict do nothing;
+  if not exists(select 1 from scope where kind = 'p' and project = v_project) then
+    insert into scope(kind, project) values('p', v_project) on conflict do nothing;
+  end if;
+  return '';
 end $$;
 
 -- Of sessions those whose rows nobody's transaction holds, nor those of any that went on from them: locked, to be deleted
