@@ -94,7 +94,8 @@ begin
   return v_machine;
 end $$;
 
--- As before. What is there takes no id.
+-- As before: whose it is, '' for the caller's own. Who is in it was admitted, and asks project_reach. What is there takes
+-- no id.
 create or replace function team.project_add(p_key text) returns name
 language plpgsql security definer set search_path=pg_catalog,team,pg_temp as $$
 declare v_me int := required(); v_project int; v_owner int;
@@ -105,16 +106,23 @@ begin
     insert into project(key, owner) values(p_key, v_me) on conflict do nothing;
     select id, owner into v_project, v_owner from project where key = p_key;
   end if;
-  if v_owner <> v_me then
-    if exists(select 1 from project_member where project = v_project and member = v_me) then return ''; end if;
-    return (select login from member where id = v_owner);     -- who can admit the caller
-  end if;
+  if v_owner <> v_me then return (select login from member where id = v_owner); end if;
   insert into project_member values(v_project, v_me) on conflict do nothing;
   if not exists(select 1 from scope where kind = 'p' and project = v_project) then
     insert into scope(kind, project) values('p', v_project) on conflict do nothing;
   end if;
   return '';
 end $$;
+
+-- Of a project that the caller is in: whose it is, and how many members beside the caller read what is shared with it.
+create function team.project_reach(p_key text) returns table(login name, others bigint)
+language sql stable security definer set search_path=pg_catalog,team,pg_temp as $$
+  select m.login, (select count(*) from project_member x join member o on o.id = x.member
+      where x.project = p.id and o.role is not null and o.id <> me())
+    from project p join member m on m.id = p.owner
+    where p.key = p_key and exists(select 1 from project_member x where x.project = p.id and x.member = me()) $$;
+revoke all on function team.project_reach(text) from public;
+grant execute on function team.project_reach(text) to rh_member;
 
 -- Of sessions those whose rows nobody's transaction holds, nor those of any that went on from them: locked, to be deleted
 -- without waiting.
