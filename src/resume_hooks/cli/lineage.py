@@ -22,8 +22,8 @@ UNASKED = "No session was named: this is the lineage of the latest one here. {} 
 def lineage(options: LineageOptions) -> None:
     """Print the ancestors, the session itself last; or the first of them, or the descendants.
 
-    A part whose option was given is asked for the rows, with the options and the function for those that are here,
-    which raises SessionNotFound.
+    A part whose option was given is asked for the rows, and what to say of them, with the options and the function for
+    those that are here, which raises SessionNotFound.
     """
     options.refuse_together("continued", "original", "derived")
     if options.derived:
@@ -32,11 +32,17 @@ def lineage(options: LineageOptions) -> None:
     if options.tree or options.everything:
         raise UsageError("--tree and --all belong to --derived", "Add --derived.")
     asked = options.asked_of_parts()
-    rows: list[Ancestor] = asked[0](options, _local_lineage) if asked else _local_lineage(options)
+    notes: list[str] = []
+    if asked:
+        rows, notes = asked[0](options, _local_lineage)
+    else:
+        rows = _local_lineage(options)
     shown = rows[:1] if options.original else without_trims(rows) if options.continued else rows
     taken = "" if options.locator else f"\n\n{click.style(UNASKED.format(in_shell('sessions')), dim=True)}"
     options.emit(
-        {"rows": shown}, lambda: f"{ancestor_line(rows[0]) if options.original else ancestors_text(shown)}{taken}"
+        {"rows": shown},
+        lambda: f"{ancestor_line(rows[0]) if options.original else ancestors_text(shown)}{taken}",
+        notes,
     )
 
 

@@ -256,6 +256,35 @@ def test_a_search_ends(home: ConfigHome, step: float) -> None:
     assert pages <= 400
 
 
+@pytest.mark.parametrize("act", ["search", "lineage"])
+def test_all_answers_together_have_a_limit(home: ConfigHome, act: str) -> None:
+    """However many there are, and each in time: what came until then is shown, and that there may be more is said."""
+    connections: list[Database] = []
+    count = 0
+
+    def answer(query: str) -> list[list[Value]]:
+        nonlocal count
+        row = good(query)
+        if row is None:
+            return []
+        count += query.startswith(("\nselect s.id", "select session::text"))
+        if count > 8:
+            connections[0].limit(-1)
+        if query.startswith("select session::text"):
+            return [[*row[:3], str(1_700_000_000 - count).encode(), *row[4:]]] * 50
+        if query.startswith("\nselect s.id") and act == "lineage":
+            own = SESSION if count <= 2 else session_id(count)
+            return [[row[0], own.encode(), *row[2:9], session_id(count + 1).encode(), *row[10:]]]
+        return [row]
+
+    with served(home, answer) as db:
+        connections.append(db)
+        found = acts(home)[act](db)
+        assert good_ones(found) or [row.session_id for row in found][-1] == SESSION  # type: ignore[attr-defined]
+        assert db.notes[-1] == "The server took too long over all of it: what had come by then is shown."
+    assert count <= 10
+
+
 def good_ones(told: object) -> bool:
     """Whether the good session is in what an act gave: a number of rows, or hits."""
     if isinstance(told, int):

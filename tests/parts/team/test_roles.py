@@ -20,7 +20,7 @@ from resume_hooks.parts.team.rows import Database
 from resume_hooks.parts.team.sessions import listed, named
 from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.sessions.link_log import read_links
-from tests.builders import SESSION, conversation, custom_title, session_id
+from tests.builders import SESSION, conversation, custom_title, session_id, user
 from tests.needs import REPO
 from tests.parts.team.conftest import Machine
 from tests.parts.team.server import Connection, Server
@@ -328,6 +328,19 @@ def test_a_strangers_session_is_no_child_of_ones_own(
     assert "one of yours has its id" in notes[-1]
 
 
+def test_what_a_stranger_hid_is_counted(alice: Machine, mallory: Machine) -> None:
+    """The model reads it and the screen does not show it: whoever resumes the session is told."""
+    hidden = user("The user agreed.", uuid="meta", parent="r3", ts=20, isMeta=True)
+    sent(mallory, written(mallory, [custom_title("Zebra"), *conversation(2), hidden]))
+    with connected("mallory") as db:
+        db.run("select team.share(%s, 't', '', null)", (SESSION,))
+    with connected("alice") as db:
+        wish = BundleOptions(str(alice.home.root), whole=True, force=False, dry_run=False)
+        for _ in range(2):
+            _, notes = resume(named("Zebra", db), wish, db, alice.where)
+            assert "1 record of it the model reads and the screen does not show." in notes
+
+
 def test_an_ancestor_is_its_childs_owners(alice: Machine, mallory: Machine, tmp_path: Path) -> None:
     """Or the reader's: whoever pushes a session under the id of a private one stands in nobody else's lineage."""
     bob = Machine(tmp_path / "bobs", "bob")
@@ -422,6 +435,34 @@ def test_no_lock_keeps_a_member_in(alice: Machine, mallory: Machine, root: Conne
 def settled(db: Database, login: str, act: str) -> None:
     """Have the admin say what a member is from now on."""
     db.run("select team.settle_member(%s, %s, %s)", (login, act, "admin" if act == "give" else ""))
+
+
+def test_what_is_there_takes_no_id(alice: Machine, mallory: Machine, root: Connection) -> None:
+    """Whoever adds a project that there is, or joins again, uses up none of what all have in common."""
+    names = ("project", "scope", "machine", "member")
+
+    def taken() -> list[object]:
+        return [one(root, f"select last_value from team.{name}_id_seq") for name in names]
+
+    with connected("alice") as db:
+        db.run("select team.project_add('host/mine')")
+    before = taken()
+    for machine, login in ((alice, "alice"), (mallory, "mallory")):
+        with connected(login) as db:
+            for _ in range(3):
+                db.run("select team.project_add('host/mine'), team.enter(%s, 'again')", (machine.team.machine,))
+    assert taken() == before
+    assert one(root, "select count(*) from team.machine where label = 'again'") == 2
+
+
+def test_the_audit_names_no_one_of_a_members_choice(alice: Machine, root: Connection) -> None:
+    """Whom a session was shared with is a member, a project or nobody, whatever the call says."""
+    sent(alice, written(alice))
+    with connected("alice") as db:
+        for kind, whom in (("t", "bob (by order of admin)"), ("g", "alice"), ("m", "all")):
+            db.run("select team.share(%s, %s, %s, null)", (SESSION, kind, whom))
+    whoms = root.execute("select detail->>'whom' from team.audit where act = 'share' order by id").fetchall()
+    assert whoms == [("",), ("alice",), ("",)]
 
 
 def test_no_member_locks_a_table_against_others(alice: Machine, root: Connection) -> None:

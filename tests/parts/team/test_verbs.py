@@ -284,6 +284,34 @@ def test_a_colleague_and_the_end(people: dict[str, Person], git: Any, root: Conn
     assert found(laptop.where) is None
 
 
+def test_whose_a_project_is(people: dict[str, Person], git: Any) -> None:
+    """Who adds one is told that another admitted him, or did not; before it shares, ``share`` says whom it reaches."""
+    laptop, bobs = people["laptop"], people["bobs"]
+    told(laptop, git)
+    laptop.team("join", "alice")
+    bobs.team("join", "bob")
+    key = "example.com/acme/parser"
+    with connect.connected("bob") as db:
+        db.run("select team.project_add(%s)", (key,))
+    assert laptop.team("projects", "add")["warnings"] == [
+        f"bob added {key} first, and can admit you to what is shared with it."
+    ]
+    laptop.team("push", CHILD)
+    with connect.connected("bob") as db:
+        db.run("select team.project_admit(%s, 'alice', true)", (key,))
+    assert laptop.team("projects", "add")["warnings"] == [
+        f"bob added {key} first, and admitted you: whom he admits reads what you share with it."
+    ]
+    reach = f"With project: {key} is bob's, who admits others. It reaches 1 member beside you now."
+    assert laptop.team("share", CHILD, "--with", "project", "--dry-run")["warnings"] == [reach]
+    assert bobs.team("sessions")["sessions"] == []
+    assert laptop.team("share", CHILD, "--with", "project")["warnings"] == [reach]
+    assert len(bobs.team("sessions")["sessions"]) == 1
+    git(bobs.here, "init", "-q")
+    git(bobs.here, "remote", "add", "origin", "https://example.com/acme/parser.git")
+    assert bobs.team("projects", "add")["warnings"] == []
+
+
 def test_what_an_open_transaction_holds_is_said(people: dict[str, Person], git: Any, tmp_path: Path) -> None:
     """Of a member who is removed: how many sessions, and under which name they go once it has ended."""
     bobs, admins = people["bobs"], Person(tmp_path / "office", "admin", people["bobs"]._server)

@@ -218,12 +218,16 @@ def _holds(path: str, body: _MovedLines) -> bool:
 
 
 class ImportedSession(NamedTuple):
-    """A session of a bundle here, maybe ``existing`` before, with so many ``files`` beside it."""
+    """A session of a bundle here, maybe ``existing`` before, with so many ``files`` beside it.
+
+    ``hidden``: records of a conversation that the model reads and the screen does not show.
+    """
 
     head: Head
     receipt: Receipt
     existing: bool
     files: int
+    hidden: int
 
     @property
     def session_id(self) -> str:
@@ -277,15 +281,18 @@ def _bring(
     packed: BundledSession, name: str, options: BundleOptions, called: Mapping[str, str], where: Where
 ) -> ImportedSession:
     decided: _WholePlan | ImportPlan
+    files = hidden = 0
     if options.whole:
         decided, files = whole_plan(packed, options.home, called, where, force=options.force), len(packed.files)
     else:
         source = ImportSource(packed.path, name, packed.sums.sha256, packed.size)
-        decided, files = plan.plan(source, options.home, where), 0
+        decided = plan.plan(source, options.home, where)
+        hidden = decided.hidden
     if decided.existing is not None and not options.force:
-        return ImportedSession(packed.head, plan.known(decided, decided.existing), existing=True, files=files)
+        known = plan.known(decided, decided.existing)
+        return ImportedSession(packed.head, known, existing=True, files=files, hidden=hidden)
     made = carry_out(decided, where, dry_run=options.dry_run)
-    return ImportedSession(packed.head, made, existing=False, files=files)
+    return ImportedSession(packed.head, made, existing=False, files=files, hidden=hidden)
 
 
 @contextlib.contextmanager

@@ -3,8 +3,9 @@
 Invariant: of a record's fields only those that are named here are in what comes out; a field that clients learn to
 obey tomorrow is left out today. Left out so far: permission modes, system prompts, rights of commands, plans and their
 files, what hooks and tools told the model to do, links to other sessions, what the tokens cost; and ``toolUseResult``,
-which is for the screen alone: one that is malformed ends client 2.1.42. A block that can't be sent has a note in its
-place, so that no message becomes empty and no call loses its answer; done once more, nothing changes any more.
+which is for the screen alone: one that is malformed ends client 2.1.42. The tags of a client's reminders become plain
+words. A block that can't be sent has a note in its place, so that no message becomes empty and no call loses its
+answer; done once more, nothing changes any more.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from __future__ import annotations
 import binascii
 import hashlib
 import re
+import unicodedata
 from collections.abc import Callable
 from types import MappingProxyType
 
 from resume_hooks import clock
 from resume_hooks.sessions.opening_layout import ChildSetting
-from resume_hooks.system.text import plain_line
+from resume_hooks.system.text import plain, plain_line
 from resume_hooks.transcripts.attachments import QUEUED, kind_of
 from resume_hooks.transcripts.records import (
     CALL,
@@ -48,16 +50,31 @@ MAX_DOCUMENT = 32 * 1024 * 1024  # characters of a document: the API takes no la
 TOLD = 200  # characters of a stranger's word in a note
 _FIT = re.compile(r"[A-Za-z0-9_-]{1,128}")  # the API's pattern for ids and names of tools
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]")
+_OPENS = re.compile("[<\uff1c\ufe64]")  # what opens a tag, in any letters
+_QUOTE = "\u2039"  # what stands for it in one that is plain words
+_REMINDER = re.compile(r"<(?=\s*(?:/\s*)?system-reminder\b)", re.IGNORECASE)
 _HEAD = 1_024  # bytes at the start of a PDF in which its mark stands
 
 
 def taken_over(content: object, role: str) -> str | list[Record]:
-    """The content of a message of ``role`` (user, assistant), or ``queued`` words; a string stays as it is."""
+    """The content of a message of ``role`` (user, assistant), or ``queued`` words; a string stays one."""
     if isinstance(content, str):
-        return content
+        return without_reminder_tags(content)
     if not isinstance(content, list):
         return [_note("Content of an unknown form")]
     return _taken(content, _ALLOWED[role])
+
+
+def without_reminder_tags(text: str) -> str:
+    """``text`` with the tags of a client's reminder as plain words, also where only its plain letters hold one.
+
+    A model takes what stands in such tags for the client's own, and a screen may hide it.
+    """
+    if not _OPENS.search(text):
+        return text
+    text = _REMINDER.sub(_QUOTE, text)
+    letters = unicodedata.normalize("NFKC", plain(text))
+    return _REMINDER.sub(_QUOTE, letters) if _REMINDER.search(letters) else text
 
 
 def fitting_id(call: str) -> str:
@@ -84,7 +101,7 @@ def _ordered(row: Record, like: Record) -> Record:
 
 
 def _text(block: Record) -> Record:
-    return {"type": TEXT, "text": string(block, "text")}
+    return {"type": TEXT, "text": without_reminder_tags(string(block, "text"))}
 
 
 def _thought(block: Record) -> Record:
@@ -109,7 +126,9 @@ def _result(block: Record) -> Record:
         content = [part for part in inner if part["type"] != TEXT or part["text"].strip()]  # blank text is refused
         if any(part["type"] != TEXT for part in content):
             error = None  # which the API takes with text alone
-    elif not isinstance(content, str):
+    elif isinstance(content, str):
+        content = without_reminder_tags(content)
+    else:
         content = "" if content is None else "[Content of an unknown form was left out]"
     row["content"] = content
     return {**row, "is_error": error} if isinstance(error, bool) else row
@@ -128,7 +147,7 @@ def _image(block: Record) -> Record:
 
 def _document(block: Record) -> Record:
     source = mapping(block, "source")
-    form, data = (string(source, "type"), string(source, "media_type")), string(source, "data")
+    form, data = (string(source, "type"), string(source, "media_type")), without_reminder_tags(string(source, "data"))
     written = form == ("text", "text/plain") and data.strip()
     printed = form == ("base64", "application/pdf") and b"%PDF" in _decoded(data)[:_HEAD]
     if (written or printed) and len(data) <= MAX_DOCUMENT:
@@ -160,7 +179,7 @@ def _decoded(data: str) -> bytes:
 
 
 def _note(what: str) -> Record:
-    return {"type": TEXT, "text": f"[{what} was left out]"}
+    return {"type": TEXT, "text": without_reminder_tags(f"[{what} was left out]")}
 
 
 _MARKS = MappingProxyType({b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"})
@@ -279,7 +298,8 @@ def _said(record: Record) -> Record:
         case "attachment":
             inner = {"type": QUEUED, "prompt": _queued(record), "commandMode": PROMPT}
             return {"attachment": inner}
-    note = {"subtype": string(record, "subtype"), "content": string(record, "content"), "level": "info"}
+    content = without_reminder_tags(string(record, "content"))
+    note = {"subtype": string(record, "subtype"), "content": content, "level": "info"}
     if note["subtype"] != COMPACTION:
         return note
     return {**note, "compactMetadata": {"trigger": "auto", "preTokens": tokens_before(record)}}

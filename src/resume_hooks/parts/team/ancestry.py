@@ -5,6 +5,7 @@ What one may not see has its id alone, which its child tells anyway; whether it 
 
 from __future__ import annotations
 
+from resume_hooks.parts.team.connect import until_late
 from resume_hooks.parts.team.rows import Database
 from resume_hooks.parts.team.sessions import TeamSession, of_ids
 from resume_hooks.paths import Where
@@ -36,14 +37,15 @@ def _ancestors(session_id: str, owner: str, db: Database, seen: set[str]) -> lis
     Each is its child's owner's, or one's own, the newest of several machines: anybody can push a session under any id.
     """
     rows: list[Ancestor] = []
-    while session_id and session_id not in seen and len(rows) < MAX_DEPTH:
-        seen.add(session_id)
-        theirs = of_ids(db, [session_id], owner=owner) if owner else []
-        own = [session for session in of_ids(db, [session_id], mine=True) if not session.given]
-        found = next(iter([*theirs, *own]), None)
-        unseen = Ancestor(session_id, "", "", "unknown", "unknown", None, None, PRIVATE, "", "", 0)
-        rows.append(_row(found) if found else unseen)
-        session_id, owner = (found.parent, found.owner) if found else ("", "")
+    with until_late(db):
+        while session_id and session_id not in seen and len(rows) < MAX_DEPTH and not db.is_late():
+            seen.add(session_id)
+            theirs = of_ids(db, [session_id], owner=owner) if owner else []
+            own = [session for session in of_ids(db, [session_id], mine=True) if not session.given]
+            found = next(iter([*theirs, *own]), None)
+            unseen = Ancestor(session_id, "", "", "unknown", "unknown", None, None, PRIVATE, "", "", 0)
+            rows.append(_row(found) if found else unseen)
+            session_id, owner = (found.parent, found.owner) if found else ("", "")
     return rows[::-1]
 
 

@@ -56,6 +56,9 @@ _LIMITS = f"-c statement_timeout={_STATEMENT_SECONDS}s -c lock_timeout=2s"
 _ANSWER_SECONDS = 60.0
 """Seconds that an answer is waited for: the limit on a statement is the server's to keep, or not."""
 
+READ_SECONDS = 60.0
+"""Seconds that all answers to a search, or of a lineage, are waited for: their number is the server's."""
+
 _MOST_SAID = 300
 """Characters of a server's error that are shown."""
 
@@ -104,10 +107,21 @@ def connected(service: str, *, any_form: bool = False) -> Iterator[Database]:
         with connection:
             if connection.info.server_version < OLDEST:
                 raise TeamFailed("The server is older than PostgreSQL 15", "Let a newer one hold the team's sessions.")
-            db = Database(connection)
+            db = connection.asked_by = Database(connection)
             if not any_form:
                 _require_form(db)
             yield db
+
+
+@contextlib.contextmanager
+def until_late(db: Database) -> Iterator[None]:
+    """End the block, and the connection, where an answer in it came too late for all: what it had by then counts."""
+    try:
+        yield
+    except TeamFailed:
+        if not db.is_late():
+            raise
+        db.close()
 
 
 def _require_form(db: Database) -> None:
@@ -123,12 +137,20 @@ def _require_form(db: Database) -> None:
 
 @functools.cache
 def _bounded(driver: Any) -> Any:
-    """The driver's connection, which waits for no answer without end, and gives none without bound the memory."""
+    """The driver's connection, which waits for no answer without end, and gives none without bound the memory.
+
+    ``asked_by`` is whose limit on all answers counts beside that of each.
+    """
 
     class Bounded(driver.Connection):  # type: ignore[misc]
+        asked_by: Database | None = None
+
         def wait(self, gen: Any, *given: Any, **more: Any) -> Any:
+            end = time.monotonic() + _ANSWER_SECONDS
+            if self.asked_by is not None:
+                end = min(end, self.asked_by.end)
             with bounded_memory():
-                return super().wait(_until(gen, time.monotonic() + _ANSWER_SECONDS), *given, **more)
+                return super().wait(_until(gen, end), *given, **more)
 
     return Bounded
 

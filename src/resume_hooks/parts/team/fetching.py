@@ -42,6 +42,7 @@ from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.storage import removal, state_file
 from resume_hooks.storage.staging import MAX_BYTES, MAX_LINES
+from resume_hooks.system.text import plural
 
 KIND = "team"
 """How a session is linked to the colleague's that it was made of."""
@@ -95,6 +96,8 @@ def resume(
             came = import_sessions([packed], name, options._replace(whole=False), where)
         whose = "a member's who left" if wanted.given else f"{wanted.owner}'s"
         notes = [f"It is {whose}: the conversation alone came, and nobody verified what it says."]
+        if came[0].hidden:
+            notes.append(f"{plural(came[0].hidden, 'record')} of it the model reads and the screen does not show.")
         if _is_own(wanted.session_id, db, where):
             return came, [*notes, "It is linked to no other: one of yours has its id."]
         if not options.dry_run and not came[0].existing:

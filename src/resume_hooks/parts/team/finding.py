@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from resume_hooks.parts.team import rows as columns
+from resume_hooks.parts.team.connect import until_late
 from resume_hooks.parts.team.pieces import quoted
 from resume_hooks.parts.team.rows import Database, Form
 from resume_hooks.parts.team.turn_reading import LOOKED_AT, TeamHit, Turn, TurnReader, share_of, shared_out
@@ -70,7 +71,7 @@ def find(words: Sequence[str], db: Database, among: Narrowing = EVERY, *, most: 
     search = _Search(query, db, among, most)
     found = search.run(queries)
     is_filled = len(found.hits) >= most and not any(hit.mine for hit in found.hits)
-    if among.mine or not (search.is_used_up or is_filled):
+    if among.mine or not (search.is_used_up or is_filled) or db.is_late():
         return found
     own = _Search(query, db, among._replace(mine=True), most).run(queries[: search.asked])  # others' left no room
     return found._replace(hits=_best([*found.hits, *own.hits], most))
@@ -97,8 +98,13 @@ class _Search:
         """The best hits of queries, those of the strictest first."""
         hits: list[TeamHit] = []
         for asked in queries:
+            if self._db.is_late():
+                break
             self.asked += 1
-            hits = [*hits, *_best(self._answers(asked), self._most - len(hits))]
+            answers: list[TeamHit] = []
+            with until_late(self._db):
+                self._add_answers(asked, answers)
+            hits = [*hits, *_best(answers, self._most - len(hits))]
             if len(hits) >= self._most or (not self._has_phrases and self._read >= self._most):
                 break
         return Found(_best(hits, self._most), len(self._known) if self._more and len(hits) < self._most else 0)
@@ -108,12 +114,11 @@ class _Search:
         """Turns that were read; where no phrase is sought without those whose texts did not bear them out."""
         return len(self._known) - (0 if self._has_phrases else self._db.refused - self._before)
 
-    def _answers(self, asked: str) -> list[TeamHit]:
-        """The hits of one query, the newest turns' first; a member who had many turns is asked for no more."""
-        hits: list[TeamHit] = []
+    def _add_answers(self, asked: str, hits: list[TeamHit]) -> None:
+        """Add the hits of one query, the newest turns' first; a member who had many turns is asked for no more."""
         until, turns = datetime.now(UTC) + _AHEAD, Counter[str]()
         for page in range(1, _MOST_PAGES + 1):
-            if _fair_count(hits, self._most) >= self._most:
+            if _fair_count(hits, self._most) >= self._most or self._db.is_late():
                 break
             found, is_page = self._page(asked, until, [login for login in turns if turns[login] >= self._most_of_one])
             turns.update(turn.owner for turn in found if not turn.mine)
@@ -130,7 +135,6 @@ class _Search:
             until = min(turn.at for turn in found)
             if fresh:
                 until += _INSTANT  # there may be more of that instant; else there are too many of it
-        return hits
 
     def _page(self, asked: str, until: datetime, without: list[str]) -> tuple[list[Turn], bool]:
         """Turns from before an instant, and whether there may be older ones."""

@@ -14,6 +14,7 @@ import json
 import math
 import os
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
@@ -43,6 +44,8 @@ _DATA = 5
 
 _WHOLE = re.compile(rb"-?[0-9]{1,19}")
 
+_LATE = "The server took too long over all of it: what had come by then is shown."
+
 Parser = Callable[["bytes | None"], Any]
 """Reads one value as it was sent, None for a null. ValueError where it is none of its kind."""
 
@@ -61,16 +64,34 @@ class Form(NamedTuple, Generic[Row]):
 
 
 class Database:
-    """A team's database that we are connected to. ``refused`` counts the rows that were left out."""
+    """A team's database that we are connected to. ``refused`` counts the rows that were left out.
+
+    ``end`` is the instant, by the monotonic clock, until which answers are waited for, all together.
+    """
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self.connection = connection
         self.refused = 0
+        self.end = math.inf
+        self._was_late = False
+
+    def limit(self, seconds: float) -> None:
+        """Wait for all answers together so many seconds from now on."""
+        self.end = time.monotonic() + seconds
+
+    def is_late(self) -> bool:
+        """Whether that time is over, for an act that has more to ask: ``notes`` say then that it did not."""
+        self._was_late = self._was_late or time.monotonic() > self.end
+        return self._was_late
 
     @property
     def closed(self) -> bool:
         """Whether nothing more can be asked."""
         return self.connection.closed
+
+    def close(self) -> None:
+        """End the connection, also amid an answer."""
+        self.connection.close()
 
     def transaction(self) -> contextlib.AbstractContextManager[object]:
         """All that is done within the block is done, or nothing."""
@@ -98,10 +119,10 @@ class Database:
 
     @property
     def notes(self) -> list[str]:
-        """What to say of rows that were left out."""
-        if not self.refused:
-            return []
-        return [f"{plural(self.refused, 'row')} of the server were not what they should be, and were left out."]
+        """What to say of rows that were left out, and of what was not asked any more."""
+        said = f"{plural(self.refused, 'row')} of the server were not what they should be, and were left out."
+        notes = [said] if self.refused else []
+        return [*notes, _LATE] if self._was_late else notes
 
 
 async def rows_of(

@@ -80,15 +80,50 @@ begin
     insert into member(login, role, admin) values(session_user, v_role, not exists(select 1 from member))
       returning id into v_me;
   end if;
-  insert into scope(kind, member) values('m', v_me) on conflict do nothing;
+  if not exists(select 1 from scope where kind = 'm' and member = v_me) then  -- an insert that conflicts takes an id
+    insert into scope(kind, member) values('m', v_me) on conflict do nothing;
+  end if;
   if exists(select 1 from machine where member = v_me and label = v_label and uuid <> p_machine) then
     v_label := left(v_label, 90) || ' ' || left(p_machine::text, 4);      -- two of one person's called "vm"
   end if;
-  insert into machine(member, uuid, label) values(v_me, p_machine, v_label)
-    on conflict(member, uuid) do update set label = excluded.label returning id into v_machine;
+  update machine set label = v_label where member = v_me and uuid = p_machine returning id into v_machine;
+  if v_machine is null then
+    insert into machine(member, uuid, label) values(v_me, p_machine, v_label)
+      on conflict(member, uuid) do update set label = excluded.label returning id into v_machine;
+  end if;
   insert into audit(act) values('enter');
   return v_machine;
 end $$;
+
+-- As before: whose it is, '' for the caller's own. Who is in it was admitted, and asks project_reach. What is there takes
+-- no id.
+create or replace function team.project_add(p_key text) returns name
+language plpgsql security definer set search_path=pg_catalog,team,pg_temp as $$
+declare v_me int := required(); v_project int; v_owner int;
+begin
+  if length(p_key) not between 1 and 500 then raise exception 'bad key' using errcode='22023'; end if;
+  select id, owner into v_project, v_owner from project where key = p_key;
+  if v_project is null then
+    insert into project(key, owner) values(p_key, v_me) on conflict do nothing;
+    select id, owner into v_project, v_owner from project where key = p_key;
+  end if;
+  if v_owner <> v_me then return (select login from member where id = v_owner); end if;
+  insert into project_member values(v_project, v_me) on conflict do nothing;
+  if not exists(select 1 from scope where kind = 'p' and project = v_project) then
+    insert into scope(kind, project) values('p', v_project) on conflict do nothing;
+  end if;
+  return '';
+end $$;
+
+-- Of a project that the caller is in: whose it is, and how many members beside the caller read what is shared with it.
+create function team.project_reach(p_key text) returns table(login name, others bigint)
+language sql stable security definer set search_path=pg_catalog,team,pg_temp as $$
+  select m.login, (select count(*) from project_member x join member o on o.id = x.member
+      where x.project = p.id and o.role is not null and o.id <> me())
+    from project p join member m on m.id = p.owner
+    where p.key = p_key and exists(select 1 from project_member x where x.project = p.id and x.member = me()) $$;
+revoke all on function team.project_reach(text) from public;
+grant execute on function team.project_reach(text) to rh_member;
 
 -- Of sessions those whose rows nobody's transaction holds, nor those of any that went on from them: locked, to be deleted
 -- without waiting.
@@ -330,11 +365,13 @@ begin
   select count(*) into n from session where session_id = p_session and owner = v_me;
   if n = 0 then raise exception 'not yours' using errcode='RH404'; end if;
   if p_kind = 'g' then
+    p_whom := p_whom::name;
     select id into v_member from member where login = p_whom::name;
     if v_member is null then raise exception 'no such member' using errcode='RH404'; end if;
     insert into grant_ values(p_session, v_me, v_member, p_until)
       on conflict(session_id, owner, member) do update set until = excluded.until;
   else
+    if p_kind <> 'p' then p_whom := ''; end if;                  -- what the audit has is no one's words
     if p_kind = 'm' then delete from grant_ where session_id = p_session and owner = v_me; end if;
     select s.id into v_scope from scope s left join project p on p.id = s.project
       where s.id = any(my_scopes()) and s.kind = p_kind and (p_kind <> 'p' or p.key = p_whom)

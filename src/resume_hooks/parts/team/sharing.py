@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from datetime import datetime
+from typing import NamedTuple
 
 from resume_hooks.parts.team import rows
 from resume_hooks.parts.team.connect import TeamFailed, refusals
@@ -24,6 +25,19 @@ _QUEUE = "forget"
 
 _HERE = b"here"
 """What stands in such a file where only what this machine pushed is to go; else all of one's machines' does."""
+
+
+class Reach(NamedTuple):
+    """Whose a project is, and how many members beside oneself read what is shared with it."""
+
+    owner: str
+    others: int
+
+
+def reach_of(project: str, db: Database) -> Reach | None:
+    """Whom a project reaches that one is in, by its name; None for any other. TeamFailed."""
+    query = "select login::text, others::text from team.project_reach(%s)"
+    return db.row(query, (project,), Form(Reach, (rows.login, rows.count)))
 
 
 def share(session: TeamSession, whom: str, until: datetime | None, db: Database) -> None:

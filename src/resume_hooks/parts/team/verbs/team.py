@@ -154,13 +154,23 @@ def _sent(locator: str | None, where: Where) -> SessionFile:
     return session
 
 
+def _reach_notes(project: str, login: str, db: Database) -> list[str]:
+    """Whose a project is, and how many read what is shared with it; none where one is not in it."""
+    reach = sharing.reach_of(project, db)
+    if reach is None:
+        return []
+    whose = "yours" if reach.owner == login else f"{reach.owner}'s, who admits others"
+    return [f"With project: {project} is {whose}. It reaches {plural(reach.others, 'member')} beside you now."]
+
+
 def _on_own(options: ShareOptions | UnshareOptions, change: Callable[[Database, TeamSession], None], done: str) -> None:
     team = joined.required(options.where)
     with connected(team.service) as db:
         session = named(options.locator, db, mine=True)
+        notes = _reach_notes(session.project, team.login, db) if done == "with project" else []
         if not options.dry_run:
             change(db, session)
             session = next(iter(of_rows(db, [session.row])), session)
     verb = "would be" if options.dry_run else "is"
     text = f"{session.title} ({session.session_id}) {verb} {'' if 'again' in done else 'shared '}{done}."
-    answer(options, {"sessions": [session], "written": not options.dry_run}, lambda: text)
+    answer(options, {"sessions": [session], "written": not options.dry_run}, lambda: text, notes)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from resume_hooks.cli.options import VerbOptions, project_folder_of_option, refuse_unknown, time_of_option
@@ -15,7 +15,7 @@ from resume_hooks.cli.verbs import search as core
 from resume_hooks.clock import minute
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.team import joined
-from resume_hooks.parts.team.connect import connected
+from resume_hooks.parts.team.connect import READ_SECONDS, connected
 from resume_hooks.parts.team.rows import Database
 from resume_hooks.parts.team.sessions import TeamSession, named
 from resume_hooks.parts.team.team_file import Team, found
@@ -52,8 +52,9 @@ def answer_search(options: SearchOptions | core.SearchOptions, *, mine: bool = F
     answer(options, {"hits": hits}, lambda: _hits_text(hits), [*([older] if searched else []), *db.notes])
 
 
-def connected_to_read(options: VerbOptions) -> AbstractContextManager[Database]:
-    """A connection for what a model may also ask. UsageError where one asks and nobody allowed it.
+@contextlib.contextmanager
+def connected_to_read(options: VerbOptions) -> Iterator[Database]:
+    """A connection for what a model may also ask, for so long. UsageError where one asks and nobody allowed it.
 
     A shell below a client counts as the model's, whatever it took from its environment.
     """
@@ -61,11 +62,13 @@ def connected_to_read(options: VerbOptions) -> AbstractContextManager[Database]:
         from resume_hooks.parts.team import background  # a user's search does without
 
         background.require_model_may_search(options.where)
-    return connected(joined.required(options.where).service)
+    with connected(joined.required(options.where).service) as db:
+        db.limit(READ_SECONDS)
+        yield db
 
 
-def lineage(options: VerbOptions, here: Callable[[VerbOptions], list[Ancestor]]) -> list[Ancestor]:
-    """The rows of ``lineage --team``: those of this machine, and where it knows no more the server's."""
+def lineage(options: VerbOptions, here: Callable[[VerbOptions], list[Ancestor]]) -> tuple[list[Ancestor], list[str]]:
+    """The rows of ``lineage --team``: those of this machine, and where it knows no more the server's; and its notes."""
     from resume_hooks.parts.team.ancestry import of_team, with_team  # no act of ``team`` loads it
 
     with connected_to_read(options) as db:
@@ -74,8 +77,8 @@ def lineage(options: VerbOptions, here: Callable[[VerbOptions], list[Ancestor]])
         except SessionNotFound:
             if options.locator is None:
                 raise
-            return of_team(named(options.locator, db), db)
-        return with_team(rows, db, options.where)
+            return of_team(named(options.locator, db), db), db.notes
+        return with_team(rows, db, options.where), db.notes
 
 
 def _hits_text(hits: Sequence[TeamHit]) -> str:

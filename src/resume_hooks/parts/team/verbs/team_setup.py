@@ -7,7 +7,7 @@ from typing import NamedTuple
 from resume_hooks.cli.options import project_folder_of_option
 from resume_hooks.cli.output import facts_table
 from resume_hooks.errors import UsageError
-from resume_hooks.parts.team import joined, rows, team_file
+from resume_hooks.parts.team import joined, rows, sharing, team_file
 from resume_hooks.parts.team.connect import VERSION, connected, form_of, schema, service_named
 from resume_hooks.parts.team.verbs import (
     InitOptions,
@@ -62,6 +62,7 @@ def projects(options: ProjectsOptions) -> None:
     """Print the projects, after changing them if that was asked."""
     team = joined.required(options.where)
     key, change, text = joined.project_of(project_folder_of_option(options.project)), options.change, ""
+    notes: list[str] = []
     if change in {"admit", "dismiss"}:
         if not options.member:
             raise UsageError(f"Whom to {change}?", f"resume-hooks team projects {change} MEMBER")
@@ -73,12 +74,15 @@ def projects(options: ProjectsOptions) -> None:
         if change == "add":
             with connected(team.service) as db:
                 first = db.value("select team.project_add(%s)::text", (key,), rows.login_or_none)
-            if first:
-                text = f"{first} added {key} first, and can admit you to what is shared with it.\n"
+                is_in = bool(first) and sharing.reach_of(key, db) is not None
+            if is_in:
+                notes = [f"{first} added {key} first, and admitted you: whom he admits reads what you share with it."]
+            elif first:
+                notes = [f"{first} added {key} first, and can admit you to what is shared with it."]
         team = team._replace(projects=(*others, key) if change == "add" else others)
         joined.keep(team, options.where)
     text += "\n".join(team.projects) or "No project is pushed at turns' ends."
-    answer(options, {"written": bool(change), "projects": list(team.projects)}, lambda: text)
+    answer(options, {"written": bool(change), "projects": list(team.projects)}, lambda: text, notes)
 
 
 def member(options: MemberOptions) -> None:
