@@ -35,7 +35,8 @@ INTRODUCTION = "The conversation below was held elsewhere and imported from "
 ADDED = (INTRODUCTION, "<task-notification>")
 """What the newest client puts into a reminder, and what an import says first."""
 
-_REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
+_REMINDER = re.compile(r"[<\u2039]system-reminder>.*?[<\u2039]/system-reminder>", re.DOTALL)
+"""What a client adds, in results too; of one that was imported the tags are plain words."""
 
 
 def said(request: dict[str, Any]) -> list[tuple[str, str]]:
