@@ -77,11 +77,11 @@ def test_a_models_shell_opens_transcripts_alone(config_home: ConfigHome) -> None
     """Not the notes of the vault, nor what a link in it leads to."""
     kept = away(laid_out(config_home).path, config_home.environ)
     inside = {**config_home.environ, "CLAUDECODE": "1"}
-    with pytest.raises(UsageError, match="is no transcript"):
+    with pytest.raises(UsageError, match="is not a transcript"):
         locate.resolve(os.path.join(kept.folder, MANIFEST), "/", Where(inside))
     link = os.path.join(kept.folder, f"{session_id(9)}.jsonl")
     os.symlink("/etc/passwd", link)
-    with pytest.raises(UsageError, match="is no transcript"):
+    with pytest.raises(UsageError, match="is not a transcript"):
         locate.resolve(link, "/", Where(inside))
 
 

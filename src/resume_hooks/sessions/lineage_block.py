@@ -15,11 +15,11 @@ from resume_hooks.transcripts.head_tail import TITLE_LENGTH
 OPENING = "[SESSION LINEAGE]"
 CLOSING = "[/SESSION LINEAGE]"
 FIRST, LAST = 2, 10  # ancestors that a long lineage names, from its two ends
-_MARKER = re.compile(r"\[\s*(/?)\s*(SESSION\s+LINEAGE)\s*\]", re.IGNORECASE)
+_MARKER = re.compile(r"\[\s*(?:(/)\s*)?(SESSION\s+LINEAGE)\s*\]", re.IGNORECASE)
 _ROW = re.compile(r"\d+\. ")
 _FILE = "   "
 _TAG = re.compile(
-    r"<(?=\s*/?\s*(?:session\s+lineage|system-reminder|system|user-prompt-submit-hook|"
+    r"<(?=\s*(?:/\s*)?(?:session\s+lineage|system-reminder|system|user-prompt-submit-hook|"
     r"local-command-\w+|command-(?:name|message|args)|bash-\w+|task-notification|agent-\w+|teammate-\w+|ide_\w+|function_\w+|invoke|antml:\w+)\b)",
     re.IGNORECASE,
 )
