@@ -39,7 +39,9 @@ def plugin(plugin: Path) -> Path:
     """The plugin in a client that runs no modules, one that gives much back after a compaction."""
     module = plugin / "src" / "resume_hooks" / "hooks" / "after_compaction.py"
     text = "\n".join(["Facts about this session from before it was compacted:", "", *GIVEN_BACK])
-    module.write_text(f"{module.read_text()}\n\ndef given_back(*_given: object) -> str:\n    return {text!r}\n")
+    module.write_text(
+        f"{module.read_text()}\n\ndef text_after_compaction(*_given: object) -> str:\n    return {text!r}\n"
+    )
     script = plugin / "hooks" / "part"
     script.write_text(f'echo "$part" >>"$HOME/{RAN}"\n{script.read_text()}')
     return without_module(plugin)

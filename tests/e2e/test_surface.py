@@ -24,7 +24,7 @@ from tests.builders import (
     summary,
 )
 from tests.e2e.harness.client import NEWEST, PREVIOUS, ClientHome, Tui, find_client
-from tests.e2e.harness.mock_api import MockApi, last_user_text
+from tests.e2e.harness.mock_api import MockApi, Usage, last_user_text
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.terminal import PROMPT_SIGN
 from tests.e2e.plugin import LINEAGE, child_of, children, spoken
@@ -355,11 +355,13 @@ def test_a_card_shows_its_table_behind_a_key(sized: Tui, plugin: Path) -> None:
     The prefixed command says it in one line; its table has a line a way and a line a size.
     """
     tui = sized
-    tui.api.usage = ABOVE
+    tui.api.usage = Usage(input_tokens=10, cache_read_input_tokens=30_000)
     tui.start(OF_200K, plugin_dir=plugin, extra_env=QUIET | {"RESUME_HOOKS_COMPACTION": "client"})
-    turns(tui, 1, 2)
+    turns(tui, 1)
+    tui.api.usage = ABOVE
+    turns(tui, 2)
     entered(tui, "/full")
-    tui.wait_for(r"90 % of 180,000\. /handoff fits best:")
+    tui.wait_for(r"90 % of 180,000\. /handoff leaves [\d,]+ tokens; /handoff fits best:")
     tui.wait_for("Enter: table +Esc closes")
     assert ways(tui) == set()
     tui.key("Enter")
@@ -387,7 +389,7 @@ def test_a_card_shows_its_table_behind_a_key(sized: Tui, plugin: Path) -> None:
     turns(tui, 3)
     tui.wait_gone("Esc closes")
     tui.submit("/resume-hooks:resume")
-    tui.wait_for(r"90 % of 180,000\. /resume-hooks:handoff fits best")
+    tui.wait_for(r"90 % of 180,000\. /resume-hooks:handoff leaves [\d,]+ tokens;\s+/resume-hooks:handoff fits best")
     tui.wait_for("Table: /resume-hooks:resume --table")
     tui.wait_idle()
     tui.submit("/resume-hooks:resume --table")

@@ -54,7 +54,7 @@ def test_all_say_one_figure(
     home.install_session(session_bytes(records), SESSION, set_cwd=True)
     percent = round(100 * used / room)
     share = f"{percent} % of"
-    card = rf"{percent} % full \(of {room:,} tokens\)\." if used < room // 2 else rf"{share} {room:,}\."
+    card = rf"{percent} % (?:full \(of {room:,} tokens\)|of {room:,})\." if used < room // 2 else rf"{share} {room:,}\."
     with Tui(find_client(NEWEST), home, api) as tui:
         env = ENV | (engine(tmp_path, WITHOUT_BAND) if by_hook else {})
         tui.start(("--model", now), plugin_dir=plugin, extra_env=env, resume=SESSION)

@@ -140,7 +140,7 @@ def test_paths_in_a_models_shell(config_home: ConfigHome, home: Path) -> None:
     (home / "history.jsonl").write_text(json.dumps({"session_id": THREAD, "ts": 1, "text": "mine"}) + "\n")
     where = Where({**config_home.environ, "CLAUDECODE": "1"})
     assert resolve(str(path), CWD, where, foreign=True).session_id == THREAD
-    with pytest.raises(UsageError, match="is no transcript"):
+    with pytest.raises(UsageError, match="is not a transcript"):
         resolve(str(home / "history.jsonl"), CWD, where, foreign=True)
 
 
