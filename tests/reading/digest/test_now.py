@@ -6,6 +6,7 @@ import pytest
 
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import Digest
+from resume_hooks.reading.digest.git_seen import git_seen
 from resume_hooks.reading.digest.now import lines_of_now as now_of
 from resume_hooks.reading.digest.repository import RepositoryState
 from resume_hooks.reading.digest.work import Paths
@@ -23,7 +24,8 @@ def now(digest: Digest) -> str:
 def test_the_repository_as_it_is() -> None:
     """Its branch, and the files with changes that are not committed, from where the session is at home."""
     state = RepositoryState("branch main, 2 uncommitted", "/home/user", frozenset({"proj/b.py", "other"}))
-    rows = [row.text for row in now_of(LineageFacts(), Paths("/home/user/proj", state), state, SESSION, "main")]
+    seen = git_seen([], "main")
+    rows = [row.text for row in now_of(LineageFacts(), Paths("/home/user/proj", state), state, seen, SESSION)]
     assert rows[0] == "git: branch main, 2 uncommitted"
     assert rows[1].startswith("not committed: ")
     assert "b.py" in rows[1]

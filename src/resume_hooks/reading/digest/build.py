@@ -27,6 +27,7 @@ from resume_hooks.reading.digest.entries import (
     without_secrets,
 )
 from resume_hooks.reading.digest.facts import FileChange
+from resume_hooks.reading.digest.git_seen import git_seen
 from resume_hooks.reading.digest.now import lines_of_now
 from resume_hooks.reading.digest.repository import GitQuery, RepositoryState
 from resume_hooks.reading.digest.reversals import standing_places
@@ -107,11 +108,12 @@ def _own_sections(
 ) -> dict[str, tuple[DigestEntry, ...]]:
     """The sections of the facts; paths are relative to ``folder``, ``session_id`` is the latest session."""
     runs = work.commands_of(facts)
+    seen = git_seen([(command.run, command.parts) for command in runs], branch)
     paths = work.Paths(folder, git)
     found = work.touched_files(facts.changes, runs, paths)
     commands = work.working_commands(runs, paths.folder)
     makers: Mapping[str, Iterable[DigestEntry]] = {
-        "now": lines_of_now(facts, paths, git, session_id, branch),
+        "now": lines_of_now(facts, paths, git, seen, session_id),
         "todos": statements.entries_of_todos(facts),
         "questions": statements.entries_of_questions(facts),
         "constraints": statements.entries_of_constraints(facts),

@@ -45,9 +45,9 @@ class CheckoutSeen(NamedTuple):
 
 
 class GitSeen(NamedTuple):
-    """The branch that git named last, ``""`` for none; where the session committed and pushed last; its last status.
+    """The branch that git named last, or the client; where the session committed and pushed last; its last status.
 
-    ``checkouts`` are the folders of which a branch was named, the latest first.
+    The branch is ``""`` for none. ``checkouts`` are the folders of which a branch was named, the latest first.
     """
 
     branch: str
@@ -57,21 +57,25 @@ class GitSeen(NamedTuple):
     status: StatusSeen | None
 
 
-def git_seen(runs: Sequence[ShellRun]) -> GitSeen:
-    """The state of git by the commands of a session, oldest first."""
+ParsedRun = tuple[ShellRun, tuple[shell.SimpleCommand, ...]]
+"""A command that ran, and the simple commands in it."""
+
+
+def git_seen(commands: Sequence[ParsedRun], noted: str) -> GitSeen:
+    """The state of git by the commands of a session, oldest first; ``noted`` is the branch that the client noted."""
     checkouts: dict[str, CheckoutSeen] = {}
-    for run in reversed(runs):
+    for run, parts in reversed(commands):
         if branch := _branch_named(run):
-            folder = folder_of_run(run, shell.simple_commands(run.command))
+            folder = folder_of_run(run, parts)
             checkouts.setdefault(folder, CheckoutSeen(folder, branch, run.answered))
     latest = next(iter(checkouts.values()), None)
     named = [each for each in checkouts.values() if each.folder]
     return GitSeen(
-        latest.branch if latest else "",
+        latest.branch if latest else noted,
         tuple(named[:MOST_CHECKOUTS]),
-        _last_run_of(runs, "commit"),
-        _last_run_of(runs, "push"),
-        _last_status(runs),
+        _last_run_of(commands, "commit"),
+        _last_run_of(commands, "push"),
+        _last_status(commands),
     )
 
 
@@ -87,12 +91,11 @@ def _branch_named(run: ShellRun) -> str:
     return ""
 
 
-def _last_status(runs: Sequence[ShellRun]) -> StatusSeen | None:
+def _last_status(commands: Sequence[ParsedRun]) -> StatusSeen | None:
     """The last ``git status`` that shows uncommitted changes, alone in its command but for a ``cd``."""
-    for run in reversed(runs):
+    for run, parts in reversed(commands):
         if run.failed or "status" not in run.command:
             continue
-        parts = shell.simple_commands(run.command)
         moved = shell.folder_after_cd(parts)
         calls = [part for part in parts if part.words[:1] != ("cd",)]
         if moved is None or len(calls) != 1 or calls[0].words[:2] != ("git", "status"):
@@ -111,7 +114,7 @@ def folder_of_run(run: ShellRun, parts: tuple[shell.SimpleCommand, ...]) -> str:
     return posixpath.normpath(posixpath.join(run.folder, moved)) if run.folder and moved is not None else ""
 
 
-def removed_folders(commands: Iterable[tuple[ShellRun, tuple[shell.SimpleCommand, ...]]]) -> Iterator[tuple[str, int]]:
+def removed_folders(commands: Iterable[ParsedRun]) -> Iterator[tuple[str, int]]:
     """The folders that commands removed, each with the order of the command: worktrees, and by ``rm -r``."""
     for run, parts in commands:
         if run.failed or not ("worktree" in run.command or "rm " in run.command):
@@ -134,11 +137,11 @@ def _removed_by(words: tuple[str, ...]) -> list[str]:
     return operands if is_recursive else []
 
 
-def _last_run_of(runs: Sequence[ShellRun], verb: str) -> RecordPlace | None:
-    for run in reversed(runs):
+def _last_run_of(commands: Sequence[ParsedRun], verb: str) -> RecordPlace | None:
+    for run, parts in reversed(commands):
         if run.failed or verb not in run.command:
             continue
-        calls = [[*shell.git_words(words)] for words, _ in shell.simple_commands(run.command) if words[:1] == ("git",)]
+        calls = [[*shell.git_words(words)] for words, _ in parts if words[:1] == ("git",)]
         if any(call[:1] == [verb] for call in calls):
             return run.place
     return None

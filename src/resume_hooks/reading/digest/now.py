@@ -14,7 +14,7 @@ from resume_hooks.reading.digest import prose, shell
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import WENT_ON, DigestEntry, make_entry, redact_and_learn
 from resume_hooks.reading.digest.facts import Quote, RecordPlace
-from resume_hooks.reading.digest.git_seen import GitSeen, git_seen
+from resume_hooks.reading.digest.git_seen import GitSeen
 from resume_hooks.reading.digest.repository import RepositoryState
 from resume_hooks.reading.digest.work import TEMPORARY, Paths
 from resume_hooks.redaction.lazy_patterns import late
@@ -41,11 +41,10 @@ _DOCUMENT = late(
 
 
 def lines_of_now(
-    facts: LineageFacts, paths: Paths, git: RepositoryState, session_id: str, branch: str
+    facts: LineageFacts, paths: Paths, git: RepositoryState, seen: GitSeen, session_id: str
 ) -> Iterator[DigestEntry]:
-    """The lines, the most pressing first; ``session_id`` is the latest session, ``branch`` the one that it was on."""
-    seen = git_seen(facts.runs)
-    yield from _lines_of_repository(facts, paths, git, seen, branch)
+    """The lines, the most pressing first; ``session_id`` is the latest session, ``seen`` is git by its commands."""
+    yield from _lines_of_repository(facts, paths, git, seen)
     if facts.goal is not None:
         yield make_entry(f'the session\'s goal, {facts.goal_status or "set"}: "{facts.goal.text}"', facts.goal.place)
     if facts.plan_mode:
@@ -64,7 +63,7 @@ def lines_of_now(
 
 
 def _lines_of_repository(
-    facts: LineageFacts, paths: Paths, git: RepositoryState, seen: GitSeen, branch: str
+    facts: LineageFacts, paths: Paths, git: RepositoryState, seen: GitSeen
 ) -> Iterator[DigestEntry]:
     """Git's present state of the folder; where git can't be run, the state by the session's own commands."""
     if git.root:
@@ -77,10 +76,8 @@ def _lines_of_repository(
             yield make_entry(
                 f"in {quoted_name(each.folder)}: branch {quoted_name(each.branch)}, when last seen", each.place
             )
-    else:
-        name = seen.branch or branch
-        if name and name != _DETACHED:
-            yield make_entry(f"branch {quoted_name(name)}, as last seen in the session", "")
+    elif seen.branch and seen.branch != _DETACHED:
+        yield make_entry(f"branch {quoted_name(seen.branch)}, as last seen in the session", "")
     commit, push = seen.commit, seen.push
     if commit is not None and (push is None or push.order < commit.order):
         yield make_entry("the session did not push its last commit", commit)

@@ -447,10 +447,9 @@ def changed_files(found: dict[str, list[Touch]], paths: Paths) -> Iterator[Diges
         listed += all(touch.doubt == LISTED for touch in found[path])
         if listed > MOST_LISTED:
             continue  # they may be another's, and there may be hundreds
-        sure = [touch for touch in found[path] if not touch.doubt]
-        last = _last_touch(found[path])
+        last, changes = _last_touch(found[path]), len(_sure_touches(found[path]))
         notes = (
-            REMOVED if last.removed else f"{len(sure)} changes" if len(sure) > 1 else "",
+            REMOVED if last.removed else f"{changes} changes" if changes > 1 else "",
             last.doubt,
             UNCOMMITTED if paths.is_dirty(path) else "",
         )
@@ -459,8 +458,11 @@ def changed_files(found: dict[str, list[Touch]], paths: Paths) -> Iterator[Diges
 
 def _last_touch(touches: Sequence[Touch]) -> Touch:
     """The last change of a file that is sure, where there is one."""
-    sure = [touch for touch in touches if not touch.doubt]
-    return max(reversed(sure or touches), key=lambda touch: touch.place.order)
+    return max(reversed(_sure_touches(touches) or touches), key=lambda touch: touch.place.order)
+
+
+def _sure_touches(touches: Sequence[Touch]) -> list[Touch]:
+    return [touch for touch in touches if not touch.doubt]
 
 
 def _contents_of_folders(found: Mapping[str, list[Touch]]) -> dict[str, list[str]]:
