@@ -1,18 +1,11 @@
 // Owns how a session is opened in the running client, and what becomes of words that are sent meanwhile.
 
 import { quietly } from './asking.mjs'
-import { ANSWERED, HELD, LISTED } from './commands.mjs'
+import { ANSWERED, HELD } from './commands.mjs'
 
-const SOON = 5000 // milliseconds within which a list has the keys
 const LIMIT = 15000 // milliseconds after which the client is taken to wait for something else, such as a turn's end
 const TRIES = 20, TICK = 50 // how often, and in which milliseconds, the box is looked into for a trigger that was answered
 let opening // the reply whose session is being opened, until when words for it are held, and those words
-
-let listed = 0 // until when a list is about to have the keys
-
-export function awaitList(isAwaited) {
-  listed = isAwaited ? Date.now() + SOON : 0
-}
 
 export function openSoon($, reply) { // from within a command, for which the switch would wait
   begin(reply)
@@ -25,7 +18,6 @@ function begin(reply) {
 }
 
 export async function submit($, e, next) {
-  if (Date.now() < listed) return { drop: LISTED } // the client puts the words back into the box, from which the list takes them
   if (opening && Date.now() < opening.until) {
     opening.words.push(e.text) // the session that is left would answer them
     return { drop: HELD }

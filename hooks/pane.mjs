@@ -4,7 +4,7 @@
 // to a stop beside the field, move the mark in its place: among the sessions, or among the ways of the one that is open.
 
 import { ask, quietly } from './asking.mjs'
-import { awaitList, openSoon } from './opening.mjs'
+import { openSoon } from './opening.mjs'
 
 const PAUSE = 60 // milliseconds without a key after which is looked: each look is a process
 const TRIES = 200, TICK = 10 // how often, and in which milliseconds, is looked for what was typed before the pane had the keys
@@ -162,7 +162,6 @@ export function drawPane($, e, next) {
   const { Box, Text, Input, Button } = $.ui.resolve(e)
   const columns = e.props.bodyColumns, lines = e.props.scroll.bodyRows
   pane.isFocused = e.props.isFocused
-  if (pane.isFocused) awaitList(false)
   if (pane.columns !== columns || pane.lines !== lines) {
     Object.assign(pane, { columns, lines })
     $.clock.after(0, () => type($, pane.words))

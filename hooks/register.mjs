@@ -8,16 +8,13 @@ import { drawBand, forget, measure } from './band.mjs'
 import { closeCard, drawCard, showCard } from './card.mjs'
 import { COMMANDS, PREFIXED } from './commands.mjs'
 import { compact, keepBelow, tellChoice, tellOf, trim } from './compacting.mjs'
-import { awaitList, open, openSoon, submit } from './opening.mjs'
+import { open, openSoon, submit } from './opening.mjs'
 import { drawPane, move, show } from './pane.mjs'
 import { equip, look, part, serve } from './tool.mjs'
 
 const WAITING = 170000 // milliseconds for what the engine says is to be waited for; it ends within 150 seconds
 
-const LISTS = ['search', 'sessions'] // the commands that open one
-
 const answer = async ($, command, args) => {
-  awaitList(LISTS.includes(command))
   let reply = await settle($, command, args)
   while (reply.wait) {
     const usual = reply.wait, words = reply.args, forked = { model: await quietly($, () => $.session.model()) }
@@ -39,7 +36,6 @@ const answer = async ($, command, args) => {
   }
   if (reply.text) return { text: reply.text, isTextDisplayOnly: true }
   if (reply.pane) await show($, reply.pane)
-  else awaitList(false)
   if (reply.card) await showCard($, reply.card)
   if (reply.compact) $.clock.after(0, () => trim($, reply))
   if (reply.open) openSoon($, reply)
@@ -67,10 +63,7 @@ const LARGE = 100000 // tokens, as hooks/session-start has it
 const tellCost = async ($, { context_tokens, prompt_cache_likely_expired, estimated_cache_write_usd }) => // and the classic hook is silent
   say($, await ask($, { command: 'cold', context_tokens, prompt_cache_likely_expired, estimated_cache_write_usd }))
 
-const tell = ($, e, next) => {
-  awaitList(false)
-  return { text: next.error.message, isTextDisplayOnly: true }
-}
+const tell = ($, e, next) => ({ text: next.error.message, isTextDisplayOnly: true })
 const leave = ($, e, next) => next(e) // to the classic hook, which has its own answer
 
 export function register(on) {

@@ -21,7 +21,7 @@ from resume_hooks import parts, settings
 from resume_hooks.cli.main import cli
 from resume_hooks.cli.schema import form_of_verb
 from resume_hooks.cli.verb_table import VERBS
-from resume_hooks.hooks.triggers import ALIASES, HELD, LISTED, ROWS, SLASH, TYPED
+from resume_hooks.hooks.triggers import ALIASES, HELD, ROWS, SLASH, TYPED
 from resume_hooks.part import Option
 from resume_hooks.seam import Trigger
 from tools.manifests import ROOT, manifests
@@ -173,7 +173,7 @@ def commands_module() -> str:
     meant = {**{name: name for name in ROWS}, **ALIASES}
     answered = [f"{TYPED}{name}" for name, verb in meant.items() if not ROWS[verb].inside and not ROWS[verb].asks]
     words = f"\n// Triggers that are answered by themselves.\nexport const ANSWERED = {json.dumps(answered)}\n"
-    words += f"\nexport const HELD = {json.dumps(HELD)}\nexport const LISTED = {json.dumps(LISTED)}\n"
+    words += f"\nexport const HELD = {json.dumps(HELD)}\n"
     return f"{head}{words}" + "".join(
         f"\nexport const {name} = [\n{''.join(f'  {json.dumps(row)},{chr(10)}' for row in rows)}]\n"
         for name, rows in lists
